@@ -71,14 +71,22 @@ mod tests {
     use super::*;
     use clap::{CommandFactory, Parser};
 
-    /// What a command needs next to the option that is tested.
+    /// What a command, or one of its options, needs next to the empty value.
     const NEEDED: &[(&str, &[&str])] = &[
+        ("attest", &["report.yaml"]),
+        ("bisect", &["--good=a", "--build=b", "--binary=c", "--check=d"]),
+        ("bootstrap check", &["ccm.yaml"]),
+        ("bootstrap fix", &["ccm.yaml"]),
         ("cluster embedded", &["--kubeconfig=kc"]),
+        ("driver check [URL]", &["--token-file=f"]),
+        ("driver check --arguments", &["--image=x"]),
+        ("driver check --upstream", &["--image=x", "--routes=r.yaml"]),
         ("image", &["--out=x.tar"]),
         ("init", &["--manifests=x", "--helm=x", "--workload=x/x"]),
-        ("proxy", &["--listen=127.0.0.1:0", "--upstream=http://localhost"]),
-        ("run", &["--shard=1/2"]),
         ("plan", &["--shard=1/2"]),
+        ("proxy", &["--listen=127.0.0.1:0", "--upstream=http://localhost", "--tls-ca-out=x"]),
+        ("run", &["--shard=1/2"]),
+        ("submission pack", &["report.yaml", "--vendor=v", "--product=p", "--product-version=1"]),
     ];
 
     fn refusal(words: &[String]) -> String {
@@ -88,18 +96,26 @@ mod tests {
 
     /// Every option and argument of a command and its subcommands, each with an empty value.
     fn with_empty_values(command: &Command, words: &[String], found: &mut Vec<(String, Vec<String>)>) {
-        let name = words.join(" ");
-        let needed = NEEDED.iter().find(|(of, _)| *of == name).map_or(&[][..], |(_, needed)| needed);
+        let command_name = words.join(" ");
         for option in command.get_arguments().filter(|one| one.get_action().takes_values()) {
-            let empty = match option.get_long() {
-                Some(long) => format!("--{long}="),
-                None => String::new(),
+            let place = option.get_index().unwrap_or(1);
+            let (name, empty) = match option.get_long() {
+                Some(long) => (format!("--{long}"), vec![format!("--{long}=")]),
+                // The arguments before it are not empty.
+                None => (option.to_string(), [vec!["x".to_owned(); place - 1], vec![String::new()]].concat()),
             };
-            let is_other = |word: &&&str| !word.starts_with(&empty) || empty.is_empty();
-            let more = needed.iter().filter(is_other).map(|word| (*word).to_owned());
-            let line = words.iter().cloned().chain([empty]).chain(more).collect();
+            let needed = NEEDED
+                .iter()
+                .find(|(of, _)| *of == format!("{command_name} {name}"))
+                .or_else(|| NEEDED.iter().find(|(of, _)| *of == command_name));
+            let is_other = |word: &&&str| match option.get_long() {
+                Some(_) => word.split('=').next() != Some(name.as_str()),
+                None => word.starts_with("--"),
+            };
+            let more = needed.iter().flat_map(|(_, needed)| needed.iter()).filter(is_other);
+            let more: Vec<String> = more.map(|word| (*word).to_owned()).collect();
             if !option.is_last_set() {
-                found.push((option.to_string(), line));
+                found.push((option.to_string(), [words, &empty, &more].concat()));
             }
         }
         for inner in command.get_subcommands().filter(|one| one.get_name() != "help") {

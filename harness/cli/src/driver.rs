@@ -65,8 +65,9 @@ fn asked(options: &DriverOptions) -> Result<(CloudSource, Option<RunPlan<WantedC
         ExitCode::from(exit::USAGE)
     };
     let cloud = match (&options.url, &options.token_file, &options.image) {
-        (Some(url), Some(file), _) if !file.is_file() => {
-            return Err(usage(&format!("{url}: there is no token file {}", file.display())));
+        (Some(_), Some(file), _) if !file.is_file() => {
+            let why = if file.exists() { "is not a file" } else { "there is no such file; check the path" };
+            return Err(usage(&format!("--token-file {}: {why}", file.display())));
         }
         (Some(url), Some(file), _) => CloudSource::DriverAt { url: url.clone(), token_file: file.clone() },
         (_, _, Some(image)) => {

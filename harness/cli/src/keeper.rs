@@ -74,8 +74,7 @@ impl Shared {
 
     /// The environment; starts a keeper if there is none yet.
     pub(super) async fn environment(&self) -> Result<KeptEnvironment, String> {
-        self.start_keeper()
-            .map_err(|error| format!("starting the environment's keeper: {}", files::why(&error)))?;
+        self.start_keeper().map_err(|error| format!("starting the environment's keeper: {error}"))?;
         let meeting = RunDir::join(&self.place);
         let up = async |seen: &mut String| {
             *seen =

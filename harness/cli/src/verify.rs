@@ -127,7 +127,7 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
             let (result, digest) = (text(result), format!("sha256:{digest}"));
             say(&verified_text(&result, &text(&subject["name"]), &digest, options.output));
             match (result.as_str(), need) {
-                (Some("PASSED"), _) | (Some("WARNED"), Completeness::Optional) => exit::CONFORMANT,
+                ("PASSED", _) | ("WARNED", Completeness::Optional) => exit::CONFORMANT,
                 _ => exit::NOT_CONFORMANT,
             }
         }

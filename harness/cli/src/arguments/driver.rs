@@ -19,8 +19,8 @@ Exit codes:
   0    every promise was kept
   1    one was broken
   2    wrong usage; nothing was started
-  3    the driver does not start or does not answer, or it answers in another form
-       than the protocol's
+  3    the driver does not start, does not answer, or does not speak the
+       protocol
 
 Example:
   ccm-conformance driver check --command python3 driver.py \\

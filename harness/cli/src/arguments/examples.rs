@@ -68,8 +68,8 @@ Examples:
 
 pub(super) const CLEAN_EXAMPLES: &str = "\
 Examples:
-  ccm-conformance clean                       # what ended runs left
-  ccm-conformance clean --all --yes           # also what belongs to running ones";
+  ccm-conformance clean                 # what ended runs left
+  ccm-conformance clean --all --yes     # also what belongs to running ones";
 
 pub(super) const CLUSTER_EXAMPLES: &str = "\
 Examples:

@@ -36,15 +36,14 @@ pub enum PreflightError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A program is missing or cannot be run.
-    #[error("cannot run '{program}'; {way_out}")]
+    #[error("cannot run '{program}': {}; {way_out}", files::why_not_started(cause))]
     NoProgram {
         /// Its name.
         program: &'static str,
         /// How to get it.
         way_out: &'static str,
         /// Why it cannot be run.
-        #[source]
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// kind is too old, or the program is not kind.
     #[error(
@@ -77,8 +76,8 @@ impl PreflightError {
     /// What was found, without the remedy.
     pub(super) fn found(&self) -> String {
         match self {
-            PreflightError::NoProgram { program, source, .. } => {
-                format!("cannot run '{program}': {}", files::why_not_started(source))
+            PreflightError::NoProgram { program, cause, .. } => {
+                format!("cannot run '{program}': {}", files::why_not_started(cause))
             }
             PreflightError::OldKind { found } => format!("'kind version' reports '{found}'"),
             PreflightError::Engine(_) | PreflightError::DiskFull { .. } => chain(self),
@@ -162,7 +161,7 @@ async fn say(
 ) -> Result<String, PreflightError> {
     let mut command = Command::new(program);
     let asked = bounded::output(command.args(arguments).stdin(std::process::Stdio::null()));
-    let failed = |source| PreflightError::NoProgram { program, way_out, source };
+    let failed = |cause| PreflightError::NoProgram { program, way_out, cause };
     match timeout(LIMIT, asked).await {
         Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(Err(source)) => Err(failed(source)),

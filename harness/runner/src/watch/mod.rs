@@ -11,6 +11,7 @@ mod tests;
 
 use harness_clouds::fresh_token;
 use harness_core::events::Events;
+use harness_core::files;
 use live::Live;
 use live_server::{LiveServer, Served};
 use rustix::time::{ClockId, clock_gettime};
