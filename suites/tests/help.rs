@@ -7,7 +7,7 @@ mod programs;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -193,6 +193,22 @@ fn what_a_run_would_do_and_which_checks_there_are_is_said_without_a_cluster() {
         .expect("the program can be run");
     let offered = String::from_utf8_lossy(&shell.stdout).into_owned();
     assert!(shell.status.success() && offered.starts_with("routes"), "{offered}");
+}
+
+#[test]
+fn a_reaper_serves_only_the_run_that_has_started_it() {
+    let mut shell = Command::new("sh");
+    // Its child lives until the pipe is closed.
+    shell.args(["-c", "exec 3<&0; cat <&3 & wait"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut shell = shell.spawn().expect("a shell");
+    let output = Command::new(PROGRAM).args(["reap", &shell.id().to_string()]).stdin(Stdio::null()).output();
+    let Output { status, stderr, .. } = output.expect("the program can be run");
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("'reap' is started by a run"), "{said}");
+    assert_eq!(shell.try_wait().expect("it can be waited for"), None, "its child was killed");
+    drop(shell.stdin.take());
+    assert!(shell.wait().expect("it ends").success());
 }
 
 /// The programs of the workspace, so that none comes to be without such a test: that of `fake-cloud` is in its own package,
