@@ -18,7 +18,7 @@ pub(super) fn clean(options: &CleanOptions) -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            say(&format!("cannot start the async runtime: {}", files::why(&error)));
+            say(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
@@ -39,7 +39,7 @@ struct Refused(String);
 async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
     let mut whole = true;
     let mut failed = |why: String| {
-        say(&why);
+        say(&format!("error: {why}"));
         whole = false;
     };
     let engine = match Engine::connect().await {

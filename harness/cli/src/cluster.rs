@@ -87,11 +87,11 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
         },
     };
     let text = format!(
-        "Kubernetes {} at {} in {:.2} s, {} nodes\nexport KUBECONFIG={}\n{}Ctrl-C ends it\n",
+        "Kubernetes {} at {} in {:.2} s, {}\nexport KUBECONFIG={}\n{}Ctrl-C ends it\n",
         options.kubernetes,
         cluster.url(),
         began.elapsed().as_secs_f64(),
-        options.nodes,
+        if options.nodes == 1 { "1 Node".to_owned() } else { format!("{} Nodes", options.nodes) },
         file.display(),
         cloud.as_ref().map(Cloud::described).unwrap_or_default(),
     );

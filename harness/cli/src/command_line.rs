@@ -4,6 +4,7 @@ use super::arguments::Cli;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, FromArgMatches};
+use harness_config::nearest;
 use std::ffi::{OsStr, OsString};
 
 /// The command of a line, whose first word is the program.
@@ -11,7 +12,8 @@ use std::ffi::{OsStr, OsString};
 /// # Errors
 /// It is not a command line of this program, or it asks for help or the version.
 pub(super) fn parsed(mut command: Command, line: Vec<OsString>) -> Result<Cli, clap::Error> {
-    let matches = command.try_get_matches_from_mut(&line).map_err(|error| in_our_words(error, &line))?;
+    let parsed = command.try_get_matches_from_mut(&line);
+    let matches = parsed.map_err(|error| with_a_tip(in_our_words(error, &line), &command))?;
     match empty_value(&command, &matches) {
         Some(option) => Err(is_empty(&option, &[])),
         None => Cli::from_arg_matches(&matches),
@@ -64,6 +66,28 @@ fn in_our_words(error: clap::Error, line: &[OsString]) -> clap::Error {
         (Some(option), Some("")) if has_empty => is_empty(option, possible),
         _ => error,
     }
+}
+
+/// The error of an unknown command, with those that were perhaps meant: a command of a command, or one with a similar name.
+fn with_a_tip(mut error: clap::Error, command: &Command) -> clap::Error {
+    let unknown = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(unknown)) => unknown.clone(),
+        _ => return error,
+    };
+    let shown = |one: &&Command| !one.is_hide_set() && one.get_name() != "help";
+    let outer: Vec<&Command> = command.get_subcommands().filter(shown).collect();
+    let inner =
+        outer.iter().flat_map(|one| one.get_subcommands().filter(shown).map(move |inner| (one, inner)));
+    let inner = inner.filter(|(_, inner)| inner.get_name() == unknown);
+    let mut meant: Vec<String> =
+        inner.map(|(outer, inner)| format!("{} {}", outer.get_name(), inner.get_name())).collect();
+    if meant.is_empty() && error.get(ContextKind::SuggestedSubcommand).is_none() {
+        meant.extend(nearest(&unknown, outer.iter().map(|one| one.get_name())));
+    }
+    if !meant.is_empty() {
+        error.insert(ContextKind::SuggestedSubcommand, ContextValue::Strings(meant));
+    }
+    error
 }
 
 #[cfg(test)]
@@ -139,6 +163,19 @@ mod tests {
             })
             .collect();
         assert_eq!(wrong, [""; 0], "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn a_command_that_was_perhaps_meant_is_named() {
+        let of = |words: &[&str]| refusal(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert!(
+            of(&["site"]).contains("a similar subcommand exists: 'submission site'"),
+            "{}",
+            of(&["site"])
+        );
+        assert!(of(&["rnu"]).contains("exists: 'run'"), "{}", of(&["rnu"]));
+        assert!(of(&["check"]).contains("'bootstrap check'"), "{}", of(&["check"]));
+        assert!(!of(&["frobnicate"]).contains("similar"), "{}", of(&["frobnicate"]));
     }
 
     #[test]

@@ -98,7 +98,9 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         }
     }
     let results = results.so_far();
-    let written = write(&results, &plan.output, &events);
+    // An environment that never came up has no results, and earlier ones stay.
+    let is_empty = outcome.is_err() && results.trials.is_empty();
+    let written = is_empty || write(&results, &plan.output, &events);
     last.written();
     if let Err(why) = &outcome {
         events.say(format!("error: {why}"));
@@ -114,8 +116,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
 
 /// Writes the files and prints the summary; returns whether they could be written.
 fn write(results: &Results, folder: &Path, events: &Events) -> bool {
-    let made = std::fs::create_dir_all(folder)
-        .map_err(|error| format!("{}: {}", folder.display(), files::why(&error)));
+    let made = files::create_folder(folder).map_err(|error| format!("--out {}: {error}", folder.display()));
     let written = made.and_then(|()| results.write(folder));
     events.say(format!("{results}; {}", folder.display()));
     if let Err(why) = &written {

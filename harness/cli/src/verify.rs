@@ -1,6 +1,7 @@
 //! `verify` and `attest`: whether a report is genuine, and a statement about it for others.
 
 use super::arguments::{AttestOptions, ListOutput, VerifyOptions};
+use super::compare::report_at;
 use harness_config::Completeness;
 use harness_core::check::chain;
 use harness_core::events::{open_stream, read_whole, stream_in};
@@ -32,6 +33,7 @@ impl Run {
     /// # Errors
     /// As text, when one of them cannot be read, or is something else. A truncated or edited stream is a finding.
     pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
+        let report = &report_at(report);
         let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
         let written = read(&text, report).map_err(|error| chain(&error))?;
         let beside = || stream_in(report.parent().unwrap_or(Path::new("")));

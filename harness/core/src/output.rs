@@ -161,6 +161,11 @@ pub fn broken() -> Option<Broken> {
     BROKEN.lock().expect("no holder of this lock panics").clone()
 }
 
+/// The width of the terminal that standard output is, in columns; 0 if it is not a terminal.
+pub fn columns() -> usize {
+    screen::columns(Stream::Out)
+}
+
 /// Whether standard error is a terminal.
 pub fn err_is_terminal() -> bool {
     std::io::stderr().is_terminal()

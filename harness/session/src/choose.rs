@@ -3,7 +3,7 @@
 use super::SessionError;
 use super::manifests::load_manifests;
 use crate::ccm::{Manifests, mentions, substitute};
-use harness_clusters::{facts, kind_at_hand};
+use harness_clusters::{Runs, facts, kind_at_hand};
 use harness_config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
 use harness_core::check::chain;
 use serde_json::Value;
@@ -67,10 +67,21 @@ pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
 /// Whether the CCM's image or program is known.
 ///
 /// # Errors
-/// [`SessionError::Usage`]: neither the profile nor its manifests name an image, and no program was given.
+/// [`SessionError::Usage`]: neither the profile nor its manifests name an image, and no program was given; or the cluster
+/// cannot run images.
 pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
     let profile = &plan.profile;
-    if plan.binary.is_some() || profile.image.is_some() || profile.deploys_nothing() {
+    if plan.binary.is_some() || profile.deploys_nothing() {
+        return Ok(());
+    }
+    let backend = plan.cluster.backend();
+    if let (Some(Image::Reference(image)), Runs::Programs) = (&profile.image, facts(backend).runs) {
+        return Err(SessionError::Usage(format!(
+            "the CCM is the image {image}, but the {backend} cluster runs programs: pass the CCM's program with '--binary \
+             PATH', or use '--cluster kind'"
+        )));
+    }
+    if profile.image.is_some() {
         return Ok(());
     }
     let manifests = load_manifests(plan)?;

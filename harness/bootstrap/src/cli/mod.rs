@@ -35,7 +35,7 @@ pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write
             code
         }
         Err(message) => {
-            let _ = writeln!(err, "{message}");
+            let _ = write!(err, "error: {message}\n");
             USAGE
         }
     }

@@ -39,25 +39,25 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
-    if options.list {
-        return match show::shown(options) {
-            Ok(text) => {
-                output::out(&text);
-                ExitCode::from(exit::CONFORMANT)
-            }
-            Err(why) => {
-                output::err(&format!("error: {why}"));
-                ExitCode::from(exit::USAGE)
-            }
-        };
+    match show::shown(options) {
+        Ok(text) if options.list => {
+            output::out(&text);
+            return ExitCode::from(exit::CONFORMANT);
+        }
+        // What was named exists.
+        Ok(_) => {}
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            return ExitCode::from(exit::USAGE);
+        }
     }
     let ccm = of_kind(ProfileKind::Profile);
-    let (with_mutants, with_nothing) = match (
-        planned(&Source::Defaults, overrides(options, ccm.changeable())),
-        planned(&Source::Defaults, soaking(overrides(options, harness_config::NULL_PROFILE), Some(SOAK))),
-    ) {
-        (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
-        (Err(code), _) | (_, Err(code)) => return code,
+    let without = soaking(overrides(options, harness_config::NULL_PROFILE), Some(SOAK));
+    let both = planned(&Source::Defaults, overrides(options, ccm.changeable()))
+        .and_then(|with_mutants| Ok((with_mutants, planned(&Source::Defaults, without)?)));
+    let (with_mutants, with_nothing) = match both {
+        Ok(both) => both,
+        Err(code) => return code,
     };
     let everything = match plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile)) {
         Ok(everything) => everything,
@@ -68,7 +68,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         (opened, started) => {
             let why = opened.err().or(started.err()).map(|error| files::why(&error)).unwrap_or_default();
             let events = harness_core::progress::Terminal::alone();
-            events.say(format!("error: {} or a runtime: {why}", with_mutants.output.display()));
+            events.say(format!("error: {} cannot be used: {why}", with_mutants.output.display()));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };

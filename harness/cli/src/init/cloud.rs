@@ -48,11 +48,11 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let name = &options.name;
     let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(sound) || name.starts_with('-') {
-        return Err(format!("'{name}' is not a name for a cloud: small letters, digits and '-'"));
+        return Err(format!("invalid name of a cloud '{name}': expected lower-case letters, digits and '-'"));
     }
     let folder = options.out.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.exists() {
-        return Err(format!("{} is there already; choose another folder with --out", folder.display()));
+        return Err(super::exists(&folder));
     }
     let skeleton = match options.driver {
         Language::Python => PYTHON,

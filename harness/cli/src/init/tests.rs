@@ -161,7 +161,7 @@ fn what_is_no_ccms_manifests_is_refused() {
     assert!(make(&options(&[empty], &folder)).expect_err("refused").contains("holds no .yaml"));
     std::fs::create_dir(folder.path().join("new")).expect("a folder");
     let there = make(&options(&[manifests("hcloud")], &folder)).expect_err("refused");
-    assert!(there.contains("is there already"), "{there}");
+    assert!(there.contains("exists already; name another folder"), "{there}");
 }
 
 #[test]
