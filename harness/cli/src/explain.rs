@@ -69,8 +69,9 @@ fn hint<'a>(id: &str, rows: impl Iterator<Item = &'a str>, all: &[&'a Check]) ->
     /// How many ids with the same beginning are named.
     const NAMED: usize = 4;
     let rows: Vec<&str> = rows.collect();
-    let beginning = id.to_uppercase();
-    let alike: Vec<&str> = rows.iter().copied().filter(|row| row.starts_with(&beginning)).collect();
+    // The name of an area.
+    let area = format!("{}-", id.trim_end_matches('-').to_uppercase());
+    let alike: Vec<&str> = rows.iter().copied().filter(|row| row.starts_with(&area)).collect();
     if !alike.is_empty() {
         let more = if alike.len() > NAMED { " .." } else { "" };
         let named: Vec<&str> = alike.iter().copied().take(NAMED).collect();

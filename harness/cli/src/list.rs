@@ -84,6 +84,7 @@ impl Listed {
     fn as_text(&self) -> String {
         let mut text = String::new();
         let mut count = 0;
+        let width = self.checks.iter().map(|(_, check)| check.id.as_str().len()).max().unwrap_or_default();
         for suite in self.suites {
             if self.of_suite(suite.name).next().is_none() {
                 continue;
@@ -92,7 +93,7 @@ impl Listed {
             text.push_str(&format!("{}: {}\n", suite.name, suite.proves));
             for check in self.of_suite(suite.name) {
                 text.push_str(&format!(
-                    "  {:<25} {:<6} {}\n",
+                    "  {:<width$} {:<6} {}\n",
                     check.id, check.claim.level, check.claim.title
                 ));
             }

@@ -85,7 +85,7 @@ mod tests {
             "capabilities.zones: the profile declares it, but no check judges it",
             "limits.scale: 2 is less strict than the contract's 1 (option)",
             "limits.budgets.watch: 20s is less strict than the contract's 10s (option)",
-            "cluster.backend: embedded is a simulation",
+            "--cluster: embedded is a simulation",
         ] {
             assert!(why.contains(part), "{part} is not in {why}");
         }

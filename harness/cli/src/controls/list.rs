@@ -208,7 +208,11 @@ mod tests {
             adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
         assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
         let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
-        assert!(refused.starts_with("no stranger 'S-NOBODY'") && refused.contains("--list"), "{refused}");
+        assert!(
+            refused.starts_with("--stranger: there is no conforming variant 'S-NOBODY'")
+                && refused.contains("--list"),
+            "{refused}"
+        );
         let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
         assert_eq!(all.len(), strangers.len());
         let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");
