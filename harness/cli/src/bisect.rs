@@ -22,8 +22,8 @@ const LINES: usize = 20;
 enum Commit {
     /// The check passes.
     Good,
-    /// The check fails, or is blocked by what the CCM did.
-    Bad,
+    /// The check fails, or is blocked by what the CCM did; why.
+    Bad(String),
     /// It cannot be built, or the check was not judged; why.
     Unknown(String),
 }
@@ -111,17 +111,19 @@ impl Work<'_> {
     }
 
     async fn bisected(&self, good: &str, bad: &str) -> Result<String, Failure> {
-        for (name, commit, expected) in [("--bad", bad, Commit::Bad), ("--good", good, Commit::Good)] {
+        for (name, commit, is_good) in [("--bad", bad, false), ("--good", good, true)] {
             git(&self.tree, &["checkout", "--quiet", "--detach", commit]).await?;
             match self.judged(commit).await? {
-                is if is == expected => {}
+                Commit::Good if is_good => {}
+                Commit::Bad(_) if !is_good => {}
                 Commit::Unknown(why) => return Err(Failure::Usage(format!("{name} {commit}: {why}"))),
                 is => {
-                    let did = if is == Commit::Good { "passes" } else { "fails" };
+                    let did = match is {
+                        Commit::Bad(why) => format!("fails at {name} {commit} ({why})"),
+                        _ => format!("passes at {name} {commit}"),
+                    };
                     let check = &self.options.check;
-                    return Err(Failure::Usage(format!(
-                        "{check} {did} at {name} {commit}: there is nothing to search"
-                    )));
+                    return Err(Failure::Usage(format!("{check} {did}: there is nothing to search")));
                 }
             }
         }
@@ -136,7 +138,7 @@ impl Work<'_> {
             let commit = git(&self.tree, &["rev-parse", "HEAD"]).await?;
             let word = match self.judged(&commit).await? {
                 Commit::Good => "good",
-                Commit::Bad => "bad",
+                Commit::Bad(_) => "bad",
                 Commit::Unknown(_) => "skip",
             };
             answer = match git(&self.tree, &["bisect", word]).await {
@@ -159,7 +161,7 @@ impl Work<'_> {
         };
         output::err(&match &is {
             Commit::Good => format!("{commit}: {} passes", self.options.check),
-            Commit::Bad => format!("{commit}: {} fails", self.options.check),
+            Commit::Bad(why) => format!("{commit}: {} fails: {why}", self.options.check),
             Commit::Unknown(why) => format!("{commit}: skipped: {why}"),
         });
         Ok(is)
@@ -215,10 +217,19 @@ fn outcome(ledger: &Ledger, check: &str) -> Commit {
     };
     match &entry.outcome {
         Outcome::Pass => Commit::Good,
-        Outcome::Fail { .. } | Outcome::Blocked { .. } => Commit::Bad,
+        Outcome::Fail { message } => Commit::Bad(in_short(message)),
+        Outcome::Blocked { by, message } => Commit::Bad(format!("blocked by {by}: {}", in_short(message))),
         Outcome::Error { message } => Commit::Unknown(format!("the environment failed: {message}")),
         Outcome::Skip { detail, .. } => Commit::Unknown(format!("it was not judged: {detail}")),
     }
+}
+
+/// What a failure says first: what was expected and what was seen.
+fn in_short(message: &str) -> String {
+    /// The lines of a failure with that.
+    const FIRST: usize = 2;
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    message.lines().take(FIRST).map(words).collect::<Vec<_>>().join("; ")
 }
 
 /// What a Git command says, without the line end.
@@ -259,8 +270,13 @@ mod tests {
             outcome(ledger, "A-01")
         }
         assert_eq!(is(Outcome::Pass), Commit::Good);
-        assert_eq!(is(Outcome::Fail { message: String::new() }), Commit::Bad);
-        assert_eq!(is(Outcome::Blocked { by: String::new(), message: String::new() }), Commit::Bad);
+        let message = "expected:  a\nlast seen: b\npromise:   c".to_owned();
+        assert_eq!(
+            is(Outcome::Fail { message: message.clone() }),
+            Commit::Bad("expected: a; last seen: b".to_owned())
+        );
+        let blocked = is(Outcome::Blocked { by: "B-01".to_owned(), message });
+        assert_eq!(blocked, Commit::Bad("blocked by B-01: expected: a; last seen: b".to_owned()));
         let skipped = Outcome::Skip { reason: SkipReason::NotObservable, detail: "no routes".to_owned() };
         assert_eq!(is(skipped), Commit::Unknown("it was not judged: no routes".to_owned()));
         let absent = outcome(&Ledger::default(), "A-01");

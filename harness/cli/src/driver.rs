@@ -116,15 +116,19 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
         let need: Vec<String> = needs.map(|check| check.id.to_string()).collect();
         let name = facility.to_string();
         let _ = match has {
-            true => writeln!(text, "{name:<12}  yes, {} checks need it", need.len()),
+            true => writeln!(text, "{name:<12}  yes, for {}", counted(need.len())),
             false => {
-                let _ =
-                    writeln!(text, "{name:<12}  no, {} checks are not observable without it:", need.len());
+                let _ = writeln!(text, "{name:<12}  no; not observable without it, {}:", counted(need.len()));
                 wrapped(&need).into_iter().try_for_each(|line| writeln!(text, "{:<12}    {line}", ""))
             }
         };
     }
     text
+}
+
+/// A number of checks, in words.
+fn counted(checks: usize) -> String {
+    if checks == 1 { "1 check".to_owned() } else { format!("{checks} checks") }
 }
 
 /// Each facility of the harness that a driver can have, and whether this one has it.

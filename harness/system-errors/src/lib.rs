@@ -34,7 +34,9 @@ pub fn why(error: &Error) -> String {
 /// Why the system did not start a program.
 pub fn why_not_started(error: &Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "there is no such program; check the path, or that it is in PATH".to_owned(),
+        ErrorKind::NotFound => {
+            "there is no such program, or not the interpreter that it names; check the path".to_owned()
+        }
         ErrorKind::PermissionDenied => "it may not be executed; check its mode ('chmod +x')".to_owned(),
         _ => why(error),
     }

@@ -322,7 +322,7 @@ mod tests {
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, GOOD).expect("written");
         let said = || lint(&file, |name| Some(folder.path().join(name))).join("; ");
-        assert!(said().contains("No such file"), "{}", said());
+        assert!(said().contains("there is no such file"), "{}", said());
         std::fs::write(folder.path().join("acme"), "").expect("written");
         assert!(said().contains("is not an executable file"), "{}", said());
     }

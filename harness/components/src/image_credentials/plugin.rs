@@ -302,11 +302,11 @@ mod tests {
             plugin.execute(&[], KUBELET_LIMIT).await.ended.to_string()
         };
         for (content, mode, why) in [
-            (b"#!/bin/sh\n".as_slice(), 0o644, "Permission denied"),
+            (b"#!/bin/sh\n".as_slice(), 0o644, "it may not be executed"),
             (b"\x7fELF of another machine", 0o755, "a program for another architecture"),
             (b"echo hello", 0o755, "neither a program nor a script"),
             (b"", 0o755, "neither a program nor a script"),
-            (b"#!/nowhere/sh\n", 0o755, "No such file"),
+            (b"#!/nowhere/sh\n", 0o755, "or not the interpreter"),
         ] {
             let said = told(content, mode).await;
             assert!(said.contains(why), "{why} is not in {said}");
