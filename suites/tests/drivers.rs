@@ -150,7 +150,7 @@ fn a_driver_that_is_none_ends_the_run_with_its_words_and_nothing_is_left() {
         (
             "[./no-such-driver]",
             3,
-            "the cloud's driver './no-such-driver' cannot be started in ./acme: there is no such file",
+            "the cloud's driver './no-such-driver' cannot be started in ./acme: there is no such program",
         ),
         (
             "[sh, -c, 'echo no licence; exit 4']",
