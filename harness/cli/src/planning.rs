@@ -26,6 +26,11 @@ pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
 fn given(typed: RunFile) -> Result<Given, String> {
     let mut environment = RunFile::default();
     if let Some(word) = std::env::var_os(CLUSTER_VARIABLE) {
+        if word.is_empty() {
+            return Err(format!(
+                "the value of the variable {CLUSTER_VARIABLE} is empty; unset it, or name a cluster"
+            ));
+        }
         let chosen = BackendChoice::from_str(&word.to_string_lossy());
         environment.cluster.backend = Some(chosen.map_err(|why| format!("{CLUSTER_VARIABLE}: {why}"))?);
     }
