@@ -142,7 +142,11 @@ fn complain(failure: &Failure) {
     let mut text = format!("error: {failure}");
     let mut source = failure.source();
     while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
+        let words = match cause.downcast_ref() {
+            Some(error) => system_errors::why(error),
+            None => cause.to_string(),
+        };
+        text.push_str(&format!(": {words}"));
         source = cause.source();
     }
     eprintln!("{text}");

@@ -66,7 +66,7 @@ fn the_skeleton_passes_its_check_and_carries_a_run() {
         program(folder.path(), &Vec::from_iter(["driver", "check", "--command"].into_iter().chain(line)));
     let said = words(&check);
     assert_eq!(check.status.code(), Some(0), "{said}");
-    for part in ["driver acme", "15 of 15 promises kept", "checks are not observable without it:"] {
+    for part in ["driver acme", "15 of 15 promises kept", "no; not observable without it, "] {
         assert!(said.contains(part), "{part} is not in {said}");
     }
     assert!(std::fs::read_to_string(made.join("driver.py")).expect("a driver").lines().count() <= 300);
@@ -150,7 +150,7 @@ fn a_driver_that_is_none_ends_the_run_with_its_words_and_nothing_is_left() {
         (
             "[./no-such-driver]",
             3,
-            "the cloud's driver './no-such-driver' cannot be started in ./acme: there is no such file",
+            "the cloud's driver './no-such-driver' cannot be started in ./acme: there is no such program",
         ),
         (
             "[sh, -c, 'echo no licence; exit 4']",

@@ -7,7 +7,7 @@ mod programs;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::Path;
-use std::process::{Command, Output};
+use std::process::{Command, Output, Stdio};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_ccm-conformance");
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -47,26 +47,73 @@ fn commands(help: &str) -> Vec<&str> {
 
 #[test]
 fn every_command_answers() {
-    let mut open = vec![Vec::<String>::new()];
-    let mut seen = BTreeSet::new();
-    while let Some(command) = open.pop() {
-        let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
-        let help = answer(&words);
-        assert!(help.contains("Usage: "), "{words:?}: {help}");
-        for name in commands(&help) {
-            open.push([command.clone(), vec![name.to_owned()]].concat());
-        }
-        seen.insert(command.join(" "));
-    }
+    let seen: BTreeSet<String> = all_commands().into_iter().map(|command| command.join(" ")).collect();
     for command in ["run", "bootstrap check", "fake-cloud serve", "reference-csi-driver node"] {
         assert!(seen.contains(command), "{command} is not among {seen:?}");
     }
     assert!(answer(&["--version"]).starts_with(&format!("ccm-conformance {VERSION} (")));
 }
 
+/// All commands, each with its words.
+fn all_commands() -> Vec<Vec<String>> {
+    let (mut open, mut found) = (vec![Vec::<String>::new()], Vec::new());
+    while let Some(command) = open.pop() {
+        let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        let help = answer(&words);
+        assert!(help.contains("Usage: "), "{words:?}: {help}");
+        open.extend(
+            commands(&help).into_iter().map(|name| [command.clone(), vec![name.to_owned()]].concat()),
+        );
+        found.push(command);
+    }
+    found
+}
+
+/// Runs the program in a window of that width and returns its standard output.
+fn in_a_window(columns: &str, arguments: &[&str]) -> String {
+    let mut program = Command::new(PROGRAM);
+    let output = program.args(arguments).env("COLUMNS", columns).output().expect("the program can be run");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+#[test]
+fn help_is_wrapped_to_the_window() {
+    let programs: Vec<&str> = programs::PROGRAMS.iter().map(|program| program.name).collect();
+    for command in all_commands() {
+        let words: Vec<&str> = command.iter().map(String::as_str).chain(["--help"]).collect();
+        for columns in ["80", "120", "400"] {
+            let help = in_a_window(columns, &words);
+            // Lines are at most 120 columns long on any terminal, as longer ones are hard to read.
+            let is_program = command.first().is_some_and(|first| programs.contains(&first.as_str()));
+            let longest = if is_program { usize::MAX } else { 120 };
+            let most = columns.parse().map_or(0, |columns: usize| columns.min(longest));
+            let long = help.lines().filter(|line| !line.starts_with("Usage: "));
+            let long: Vec<&str> = long.filter(|line| line.chars().count() > most).collect();
+            assert!(long.is_empty(), "{words:?} in {columns} columns:\n{}", long.join("\n"));
+        }
+    }
+}
+
+#[test]
+fn manual_pages_do_not_depend_on_the_window() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let pages = ["40", "200"].map(|columns| {
+        let out = folder.path().join(columns);
+        in_a_window(columns, &["man", "--out", out.to_str().expect("text")]);
+        let files = std::fs::read_dir(&out).expect("a folder").map(|file| file.expect("a file").path());
+        let read = |file: std::path::PathBuf| {
+            let name = file.file_name().expect("a name").to_owned();
+            (name, std::fs::read_to_string(&file).expect("text"))
+        };
+        files.map(read).collect::<BTreeSet<_>>()
+    });
+    assert!(pages[0].len() > 30 && pages[0] == pages[1], "{} pages", pages[0].len());
+}
+
 #[test]
 fn mistakes_are_named_as_they_were_typed() {
-    let inputs: [(&[&str], &str); 20] = [
+    let inputs: [(&[&str], &str); 28] = [
         (
             &["run", "--only", "NODE-LIVE-01"],
             "error: --only: no check or suite matches 'NODE-LIVE-01'; did you",
@@ -91,8 +138,29 @@ fn mistakes_are_named_as_they_were_typed() {
         (&["init", "--manifests", "nope"], "nope: there is no such file"),
         (&["image", "--out", "/nope/x"], "/nope/x: there is no such file"),
         (&["man", "--out", "/dev/null/x"], "error: --out /dev/null/x: a part of the path is a file"),
-        (&["controls", "--list", "--mutant", "M-NI-0"], "error: no mutant 'M-NI-0'; did you mean 'M-NI-0"),
+        (&["controls", "--list", "--mutant", "M-NI-0"], "error: --mutant: there is no mutant 'M-NI-0'; did"),
         (&["bootstrap", "check", "nope"], "nope: MUST BOOT-READ: there is no such file"),
+        (&["run", "--profile", ""], "error: the value of '--profile <NAME|PATH>' is empty"),
+        (&["explain", ""], "error: the value of '<ID>' is empty"),
+        (
+            &["proxy", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1"],
+            "error: the cloud at http://127.0.0.1:1 cannot be reached: connection refused: no program listens \
+             there; start the cloud first, or correct '--upstream'",
+        ),
+        (
+            &["proxy", "--listen", "192.0.2.1:80", "--upstream", "http://127.0.0.1:1"],
+            "error: the cloud at http://127.0.0.1:1 cannot be reached",
+        ),
+        (
+            &["proxy", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--journal", "/nope/x"],
+            "error: --journal /nope/x: there is no such file or folder",
+        ),
+        (
+            &["driver", "check", "http://127.0.0.1:1", "--token-file", "nope"],
+            "error: --token-file nope: there is no such file",
+        ),
+        (&["driver", "check", "--command", "/nope"], "there is no such program"),
+        (&["export", "nope", "--format", "sarif"], "nope: there is no such file"),
     ];
     for (arguments, expected) in inputs {
         let output = Command::new(PROGRAM).args(arguments).env_remove("CCM_CONFORMANCE_CLUSTER").output();
@@ -125,6 +193,22 @@ fn plan_and_list_need_no_cluster() {
         .expect("the program can be run");
     let offered = String::from_utf8_lossy(&shell.stdout).into_owned();
     assert!(shell.status.success() && offered.starts_with("routes"), "{offered}");
+}
+
+#[test]
+fn a_reaper_serves_only_the_run_that_has_started_it() {
+    let mut shell = Command::new("sh");
+    // Its child lives until the pipe is closed.
+    shell.args(["-c", "exec 3<&0; cat <&3 & wait"]).stdin(Stdio::piped()).stdout(Stdio::null());
+    let mut shell = shell.spawn().expect("a shell");
+    let output = Command::new(PROGRAM).args(["reap", &shell.id().to_string()]).stdin(Stdio::null()).output();
+    let Output { status, stderr, .. } = output.expect("the program can be run");
+    let said = String::from_utf8_lossy(&stderr).into_owned();
+    assert_eq!(status.code(), Some(2), "{said}");
+    assert!(said.contains("'reap' is started by a run"), "{said}");
+    assert_eq!(shell.try_wait().expect("it can be waited for"), None, "its child was killed");
+    drop(shell.stdin.take());
+    assert!(shell.wait().expect("it ends").success());
 }
 
 /// The programs of the workspace, so that none comes to be without such a test: that of `fake-cloud` is in its own package,

@@ -124,7 +124,7 @@ async fn what_makes_no_sense_is_refused_without_a_token() {
         "error: no driver token: name a file with --driver-token-file or set FAKE_CLOUD_DRIVER_TOKEN\n"
     );
     let words = refused(local(&["--driver-token-file", "/nowhere/token"])).await;
-    assert_eq!(words, "error: cannot read /nowhere/token: No such file or directory (os error 2)\n");
+    assert_eq!(words, "error: cannot read /nowhere/token: there is no such file or folder; check the path\n");
     for arguments in [["--credential", "s3cr3t-without-a-name"], ["--credential", "=s3cr3t-token"]] {
         let mut command = local(&arguments);
         command.env("FAKE_CLOUD_DRIVER_TOKEN", DRIVER_TOKEN);

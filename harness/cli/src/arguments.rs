@@ -39,9 +39,12 @@ use harness_config::BackendKind;
 use std::path::PathBuf;
 use values::words;
 
+/// The longest lines of help, in columns: longer ones are hard to read.
+const WIDEST: usize = 120;
+
 /// Conformance tests for Kubernetes cloud controller managers
 #[derive(Debug, Parser)]
-#[command(name = "ccm-conformance", version, after_help = EXIT_CODES)]
+#[command(name = "ccm-conformance", version, max_term_width = WIDEST, after_help = EXIT_CODES)]
 pub(super) struct Cli {
     /// Whether output has colours; NO_COLOR and CLICOLOR_FORCE count if it is 'auto'
     #[arg(long, global = true, value_name = "WHEN", value_enum, default_value_t)]

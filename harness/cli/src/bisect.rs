@@ -4,6 +4,7 @@
 
 use super::arguments::BisectOptions;
 use harness_clusters::images::own_program;
+use harness_core::files;
 use harness_core::ledger::{Ledger, Outcome};
 use harness_core::output;
 use harness_report::exit;
@@ -21,8 +22,8 @@ const LINES: usize = 20;
 enum Commit {
     /// The check passes.
     Good,
-    /// The check fails, or is blocked by what the CCM did.
-    Bad,
+    /// The check fails, or is blocked by what the CCM did; why.
+    Bad(String),
     /// It cannot be built, or the check was not judged; why.
     Unknown(String),
 }
@@ -40,7 +41,12 @@ enum Failure {
 pub(super) fn bisect(options: &BisectOptions) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return failed(exit::ENVIRONMENT, &format!("no runtime: {error}")),
+        Err(error) => {
+            return failed(
+                exit::ENVIRONMENT,
+                &format!("cannot start the async runtime: {}", files::why(&error)),
+            );
+        }
     };
     match runtime.block_on(found(options)) {
         Ok(text) => {
@@ -64,10 +70,10 @@ async fn found(options: &BisectOptions) -> Result<String, Failure> {
     let inside = inside.map_err(|_| {
         Failure::Usage(format!("--repository {}: not a Git repository", options.repository.display()))
     })?;
-    let place = tempfile::Builder::new()
-        .prefix("ccm-conformance-bisect-")
-        .tempdir_in(&inside)
-        .map_err(|error| Failure::Environment(format!("a folder in {inside}: {error}")))?;
+    let place =
+        tempfile::Builder::new().prefix("ccm-conformance-bisect-").tempdir_in(&inside).map_err(|error| {
+            Failure::Environment(format!("cannot create a folder in {inside}: {}", files::why(&error)))
+        })?;
     let work = Work { options, tree: place.path().join("checkout"), results: place.path().join("results") };
     let (good, bad) =
         (work.commit("--good", &options.good).await?, work.commit("--bad", &options.bad).await?);
@@ -105,17 +111,19 @@ impl Work<'_> {
     }
 
     async fn bisected(&self, good: &str, bad: &str) -> Result<String, Failure> {
-        for (name, commit, expected) in [("--bad", bad, Commit::Bad), ("--good", good, Commit::Good)] {
+        for (name, commit, is_good) in [("--bad", bad, false), ("--good", good, true)] {
             git(&self.tree, &["checkout", "--quiet", "--detach", commit]).await?;
             match self.judged(commit).await? {
-                is if is == expected => {}
+                Commit::Good if is_good => {}
+                Commit::Bad(_) if !is_good => {}
                 Commit::Unknown(why) => return Err(Failure::Usage(format!("{name} {commit}: {why}"))),
                 is => {
-                    let did = if is == Commit::Good { "passes" } else { "fails" };
+                    let did = match is {
+                        Commit::Bad(why) => format!("fails at {name} {commit} ({why})"),
+                        _ => format!("passes at {name} {commit}"),
+                    };
                     let check = &self.options.check;
-                    return Err(Failure::Usage(format!(
-                        "{check} {did} at {name} {commit}: there is nothing to search"
-                    )));
+                    return Err(Failure::Usage(format!("{check} {did}: there is nothing to search")));
                 }
             }
         }
@@ -130,7 +138,7 @@ impl Work<'_> {
             let commit = git(&self.tree, &["rev-parse", "HEAD"]).await?;
             let word = match self.judged(&commit).await? {
                 Commit::Good => "good",
-                Commit::Bad => "bad",
+                Commit::Bad(_) => "bad",
                 Commit::Unknown(_) => "skip",
             };
             answer = match git(&self.tree, &["bisect", word]).await {
@@ -153,7 +161,7 @@ impl Work<'_> {
         };
         output::err(&match &is {
             Commit::Good => format!("{commit}: {} passes", self.options.check),
-            Commit::Bad => format!("{commit}: {} fails", self.options.check),
+            Commit::Bad(why) => format!("{commit}: {} fails: {why}", self.options.check),
             Commit::Unknown(why) => format!("{commit}: skipped: {why}"),
         });
         Ok(is)
@@ -176,8 +184,9 @@ impl Work<'_> {
     }
 
     async fn checked(&self) -> Result<Commit, Failure> {
-        let program =
-            own_program().map_err(|error| Failure::Environment(format!("this program: {error}")))?;
+        let program = own_program().map_err(|error| {
+            Failure::Environment(format!("cannot find this program's own file: {}", files::why(&error)))
+        })?;
         let mut run = Command::new(program);
         run.arg("run").args(["--only", &self.options.check]).args(&self.options.run);
         run.arg("--binary").arg(self.tree.join(&self.options.binary)).arg("--out").arg(&self.results);
@@ -208,10 +217,19 @@ fn outcome(ledger: &Ledger, check: &str) -> Commit {
     };
     match &entry.outcome {
         Outcome::Pass => Commit::Good,
-        Outcome::Fail { .. } | Outcome::Blocked { .. } => Commit::Bad,
+        Outcome::Fail { message } => Commit::Bad(in_short(message)),
+        Outcome::Blocked { by, message } => Commit::Bad(format!("blocked by {by}: {}", in_short(message))),
         Outcome::Error { message } => Commit::Unknown(format!("the environment failed: {message}")),
         Outcome::Skip { detail, .. } => Commit::Unknown(format!("it was not judged: {detail}")),
     }
+}
+
+/// What a failure says first: what was expected and what was seen.
+fn in_short(message: &str) -> String {
+    /// The lines of a failure with that.
+    const FIRST: usize = 2;
+    let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    message.lines().take(FIRST).map(words).collect::<Vec<_>>().join("; ")
 }
 
 /// What a Git command says, without the line end.
@@ -231,7 +249,9 @@ async fn git<A: AsRef<OsStr>>(folder: &Path, arguments: &[A]) -> Result<String, 
 /// Runs a command that ends with this process.
 async fn output_of(mut command: Command, name: &str) -> Result<Output, Failure> {
     let command = command.stdin(Stdio::null()).kill_on_drop(true);
-    command.output().await.map_err(|error| Failure::Environment(format!("{name} cannot be run: {error}")))
+    command.output().await.map_err(|error| {
+        Failure::Environment(format!("{name} cannot be run: {}", files::why_not_started(&error)))
+    })
 }
 
 #[cfg(test)]
@@ -250,8 +270,13 @@ mod tests {
             outcome(ledger, "A-01")
         }
         assert_eq!(is(Outcome::Pass), Commit::Good);
-        assert_eq!(is(Outcome::Fail { message: String::new() }), Commit::Bad);
-        assert_eq!(is(Outcome::Blocked { by: String::new(), message: String::new() }), Commit::Bad);
+        let message = "expected:  a\nlast seen: b\npromise:   c".to_owned();
+        assert_eq!(
+            is(Outcome::Fail { message: message.clone() }),
+            Commit::Bad("expected: a; last seen: b".to_owned())
+        );
+        let blocked = is(Outcome::Blocked { by: "B-01".to_owned(), message });
+        assert_eq!(blocked, Commit::Bad("blocked by B-01: expected: a; last seen: b".to_owned()));
         let skipped = Outcome::Skip { reason: SkipReason::NotObservable, detail: "no routes".to_owned() };
         assert_eq!(is(skipped), Commit::Unknown("it was not judged: no routes".to_owned()));
         let absent = outcome(&Ledger::default(), "A-01");

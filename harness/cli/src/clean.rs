@@ -4,6 +4,7 @@
 use super::arguments::CleanOptions;
 use harness_clusters::images::{Engine, EngineError};
 use harness_clusters::{Leftover, list_leftovers, remove_leftovers};
+use harness_core::files;
 use harness_core::output;
 use harness_core::owner::Liveness;
 use harness_report::exit;
@@ -17,7 +18,7 @@ pub(super) fn clean(options: &CleanOptions) -> ExitCode {
     let runtime = match tokio::runtime::Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            say(&format!("no runtime: {error}"));
+            say(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
@@ -38,7 +39,7 @@ struct Refused(String);
 async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
     let mut whole = true;
     let mut failed = |why: String| {
-        say(&why);
+        say(&format!("error: {why}"));
         whole = false;
     };
     let engine = match Engine::connect().await {

@@ -23,7 +23,12 @@ use std::time::Instant;
 pub(super) fn embedded(options: &EmbeddedOptions) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(exit::ENVIRONMENT, &format!("no runtime: {error}")),
+        Err(error) => {
+            return fail(
+                exit::ENVIRONMENT,
+                &format!("cannot start the async runtime: {}", files::why(&error)),
+            );
+        }
     };
     runtime.block_on(serve(options))
 }
@@ -82,11 +87,11 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
         },
     };
     let text = format!(
-        "Kubernetes {} at {} in {:.2} s, {} nodes\nexport KUBECONFIG={}\n{}Ctrl-C ends it\n",
+        "Kubernetes {} at {} in {:.2} s, {}\nexport KUBECONFIG={}\n{}Ctrl-C ends it\n",
         options.kubernetes,
         cluster.url(),
         began.elapsed().as_secs_f64(),
-        options.nodes,
+        if options.nodes == 1 { "1 Node".to_owned() } else { format!("{} Nodes", options.nodes) },
         file.display(),
         cloud.as_ref().map(Cloud::described).unwrap_or_default(),
     );
@@ -101,9 +106,10 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
     }
     // It leads nowhere any more.
     match std::fs::remove_file(file) {
-        Err(error) if error.kind() != ErrorKind::NotFound => {
-            say(exit::ENVIRONMENT, &format!("{} could not be removed: {error}", file.display()))
-        }
+        Err(error) if error.kind() != ErrorKind::NotFound => say(
+            exit::ENVIRONMENT,
+            &format!("{} could not be removed: {}", file.display(), files::why(&error)),
+        ),
         _ => exit::CONFORMANT,
     }
 }

@@ -1,6 +1,7 @@
 //! `compare`: the changes between two reports, as lines and as a page.
 
 use super::arguments::{CompareOptions, ListOutput};
+use super::submission::folder::REPORT_FILE;
 use harness_core::check::chain;
 use harness_core::events::{self, Event, Fold};
 use harness_core::files;
@@ -9,7 +10,7 @@ use harness_core::output;
 use harness_report::{Change, Difference, PageMaterial, Side, exit, parse, to_comparison};
 use harness_runner::{demands, material};
 use serde_json::json;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// Prints the checks whose outcome differs, the worse ones first, and writes the page. Exit codes: 0 none is worse, 1 some
@@ -40,7 +41,7 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
     if let Some(path) = &options.html {
         let sides = [(options.before.as_path(), &before), (options.after.as_path(), &after)];
         if let Err(why) = page(sides, &differences).and_then(|page| write(path, page)) {
-            output::err(&format!("error: {} could not be written: {why}", path.display()));
+            output::err(&format!("error: --html {}: {why}", path.display()));
             return ExitCode::from(exit::ENVIRONMENT);
         }
         output::err(&format!("wrote {}", path.display()));
@@ -112,27 +113,34 @@ fn page(sides: [(&Path, &Ledger); 2], differences: &[Difference]) -> Result<Stri
 
 /// The files next to a report; none if they belong to another run.
 fn page_material(report: &Path, ledger: &Ledger) -> PageMaterial {
-    let stream = events::stream_in(report.parent().unwrap_or(Path::new("")));
+    let stream = events::stream_in(report_at(report).parent().unwrap_or(Path::new("")));
     let is_of_it =
         |events: &[Event]| ledger.stream.is_some() && Fold::of(events).ledger().stream == ledger.stream;
     match events::read(&stream) {
         Ok(events) if is_of_it(&events) => material(ledger, &stream).unwrap_or_default(),
         Ok(_) => {
-            output::err(&format!("{} is of another run: the page tells nothing of it", stream.display()));
+            let stream = stream.display();
+            output::err(&format!(
+                "warning: {stream} is of another run: the page does not show what happened"
+            ));
             PageMaterial::default()
         }
         Err(_) => {
-            output::err(&format!(
-                "{} cannot be read: the page does not tell what happened",
-                stream.display()
-            ));
+            let stream = stream.display();
+            output::err(&format!("warning: {stream} cannot be read: the page does not show what happened"));
             PageMaterial::default()
         }
     }
 }
 
-/// The report in a file.
+/// The file of a report: the path itself, or the one in the output folder of a run.
+pub(super) fn report_at(path: &Path) -> PathBuf {
+    if path.is_dir() { path.join(REPORT_FILE) } else { path.to_owned() }
+}
+
+/// The report at a path.
 pub(super) fn read(path: &Path) -> Result<Ledger, String> {
+    let path = &report_at(path);
     let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
     parse(&text, path).map_err(|error| chain(&error))
 }

@@ -17,7 +17,7 @@ pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode
     let contract = match Contract::built_in() {
         Ok(contract) => contract,
         Err(error) => {
-            harness_core::output::err(&harness_core::check::chain(&error));
+            harness_core::output::err(&format!("error: {}", harness_core::check::chain(&error)));
             return ExitCode::from(exit::USAGE);
         }
     };
@@ -27,7 +27,7 @@ pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode
     let mutants = match mutants(&[], Share::WHOLE) {
         Ok(mutants) => mutants,
         Err(error) => {
-            harness_core::output::err(&error);
+            harness_core::output::err(&format!("error: {error}"));
             return ExitCode::from(exit::USAGE);
         }
     };

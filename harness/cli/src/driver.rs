@@ -9,12 +9,13 @@ use harness_config::{
     CloudSource, Proxying, Routes, RunFile, RunPlan, Source, WantedCluster, usual_arguments,
 };
 use harness_core::check::Facility;
+use harness_core::files;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::{plan_checks, refuse};
 use harness_testkit::Suite;
 use std::fmt::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub(super) fn driver(suites: &'static [Suite], command: &DriverCommand) -> ExitCode {
@@ -65,10 +66,10 @@ fn asked(options: &DriverOptions) -> Result<(CloudSource, Option<RunPlan<WantedC
         ExitCode::from(exit::USAGE)
     };
     let cloud = match (&options.url, &options.token_file, &options.image) {
-        (Some(url), Some(file), _) if !file.is_file() => {
-            return Err(usage(&format!("{url}: there is no token file {}", file.display())));
+        (Some(url), Some(file), _) => {
+            address(url).and_then(|()| token(file)).map_err(|why| usage(&why))?;
+            CloudSource::DriverAt { url: url.clone(), token_file: file.clone() }
         }
-        (Some(url), Some(file), _) => CloudSource::DriverAt { url: url.clone(), token_file: file.clone() },
         (_, _, Some(image)) => {
             let given = options.arguments.clone();
             let arguments = if given.is_empty() { usual_arguments() } else { given };
@@ -81,6 +82,23 @@ fn asked(options: &DriverOptions) -> Result<(CloudSource, Option<RunPlan<WantedC
     let (upstream, upstream_ca) = (options.upstream.clone(), None);
     let proxy = Proxying { routes, upstream, upstream_ca, tls: false, http_proxy: false };
     Ok((CloudSource::Proxied { behind: Box::new(cloud), proxy }, None))
+}
+
+/// Checks the form of a driver's URL.
+fn address(url: &str) -> Result<(), String> {
+    let sound = url.parse::<http::Uri>().is_ok_and(|uri| uri.scheme().is_some() && uri.host().is_some());
+    if sound { Ok(()) } else { Err(format!("invalid URL '{url}': expected http://HOST:PORT")) }
+}
+
+/// Checks that a file holds a token.
+fn token(file: &Path) -> Result<(), String> {
+    let wrong = |why: String| format!("--token-file {}: {why}", file.display());
+    let text = files::read(file).map_err(|error| wrong(error.to_string()))?;
+    match text.trim() {
+        "" => Err(wrong("the file is empty".to_owned())),
+        token if token.bytes().all(|byte| byte.is_ascii_graphic()) => Ok(()),
+        _ => Err(wrong("not a token: expected one line of visible ASCII characters".to_owned())),
+    }
 }
 
 /// The tested requirements, and for each facility the checks that need it.
@@ -98,15 +116,19 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
         let need: Vec<String> = needs.map(|check| check.id.to_string()).collect();
         let name = facility.to_string();
         let _ = match has {
-            true => writeln!(text, "{name:<12}  yes, {} checks need it", need.len()),
+            true => writeln!(text, "{name:<12}  yes, for {}", counted(need.len())),
             false => {
-                let _ =
-                    writeln!(text, "{name:<12}  no, {} checks are not observable without it:", need.len());
+                let _ = writeln!(text, "{name:<12}  no; not observable without it, {}:", counted(need.len()));
                 wrapped(&need).into_iter().try_for_each(|line| writeln!(text, "{:<12}    {line}", ""))
             }
         };
     }
     text
+}
+
+/// A number of checks, in words.
+fn counted(checks: usize) -> String {
+    if checks == 1 { "1 check".to_owned() } else { format!("{checks} checks") }
 }
 
 /// Each facility of the harness that a driver can have, and whether this one has it.
@@ -150,6 +172,24 @@ fn wrapped(ids: &[String]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn url_and_token_of_a_driver_are_refused_by_name() {
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        for (text, why) in
+            [("", "the file is empty"), ("two\nlines", "not a token: "), ("a b", "not a token: ")]
+        {
+            std::fs::write(file.path(), text).expect("written");
+            let said = token(file.path()).expect_err("not a token");
+            assert!(said.starts_with("--token-file ") && said.contains(why), "{said}");
+        }
+        std::fs::write(file.path(), "s3cr3t\n").expect("written");
+        assert_eq!(token(file.path()), Ok(()));
+        assert_eq!(address("http://127.0.0.1:1"), Ok(()));
+        for url in ["foo", "127.0.0.1:80", "/x"] {
+            assert!(address(url).is_err(), "{url}");
+        }
+    }
 
     #[test]
     fn a_long_list_of_checks_wraps() {

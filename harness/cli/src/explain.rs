@@ -8,6 +8,7 @@ use harness_config::contract::{Area, Contract, Party, Row, bugs_of};
 use harness_config::{BackendKind, did_you_mean};
 use harness_core::check::{CheckId, Facility, Isolation};
 use harness_core::ledger::Share;
+use harness_core::output;
 use harness_report::exit;
 use harness_runner::seen;
 use harness_testkit::{Check, Suite};
@@ -27,7 +28,7 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     match explained {
         Ok(text) => print(&text),
         Err(why) => {
-            harness_core::output::err(&format!("error: {why}"));
+            output::err(&format!("error: {why}"));
             ExitCode::from(exit::USAGE)
         }
     }
@@ -47,10 +48,7 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
             return Ok(of_private(check, mutants, &ids));
         }
         let rows = contract.rows().map(|(_, row)| row.id.as_str());
-        let near = did_you_mean(id, rows.chain(all.iter().map(|check| check.id.as_str())));
-        return Err(format!(
-            "no row of the contract and no check has the id {id}{near}; 'ccm-conformance list' shows all checks"
-        ));
+        return Err(format!("no row of the contract and no check has the id '{id}'{}", hint(id, rows, all)));
     };
     let whole = row.id.eq_ignore_ascii_case(id);
     let checks: Vec<&Check> = match named {
@@ -66,14 +64,42 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
     Ok(text)
 }
 
-/// Text after a label, wrapped at spaces; a line that is too long for that stays whole.
+/// The ids that were perhaps meant.
+fn hint<'a>(id: &str, rows: impl Iterator<Item = &'a str>, all: &[&'a Check]) -> String {
+    /// How many ids with the same beginning are named.
+    const NAMED: usize = 4;
+    let rows: Vec<&str> = rows.collect();
+    // The name of an area.
+    let area = format!("{}-", id.trim_end_matches('-').to_uppercase());
+    let alike: Vec<&str> = rows.iter().copied().filter(|row| row.starts_with(&area)).collect();
+    if !alike.is_empty() {
+        let more = if alike.len() > NAMED { " .." } else { "" };
+        let named: Vec<&str> = alike.iter().copied().take(NAMED).collect();
+        return format!("; ids that begin with it: {}{more}", named.join(", "));
+    }
+    let near = did_you_mean(id, rows.into_iter().chain(all.iter().map(|check| check.id.as_str())));
+    if near.is_empty() { "; 'ccm-conformance list' shows all checks".to_owned() } else { near }
+}
+
+/// Text after a label, wrapped at spaces to the width of the terminal; a word that is too long for that stays whole.
 fn labelled(label: &str, text: &str) -> String {
-    const WIDTH: usize = 100;
+    wrapped(label, text, width_of(output::columns()))
+}
+
+/// The width of texts in a window of so many columns, without their labels; the number is 0 if there is no window.
+fn width_of(columns: usize) -> usize {
+    const WIDEST: usize = 100;
+    const LABELS: usize = 16;
+    const NARROWEST: usize = 40;
+    if columns == 0 { WIDEST } else { columns.saturating_sub(LABELS).clamp(NARROWEST, WIDEST) }
+}
+
+fn wrapped(label: &str, text: &str, width: usize) -> String {
     let mut out = format!("  {label:<14}");
     let mut column = 0;
     for word in text.split_whitespace() {
         let length = word.chars().count();
-        if column > 0 && column + 1 + length > WIDTH {
+        if column > 0 && column + 1 + length > width {
             out.push_str("\n                ");
             column = 0;
         } else if column > 0 {
@@ -272,6 +298,27 @@ mod tests {
         assert!(check.contains("check NODE-INIT-10.list") && !check.contains("NODE-INIT-10.gone"), "{check}");
         assert!(check.contains(" M-NI-05b\n"), "{check}");
         assert!(check.contains("--only NODE-INIT-10.list\n"), "{check}");
+    }
+
+    #[test]
+    fn texts_are_as_wide_as_the_window() {
+        let text = "word ".repeat(60);
+        for (columns, widest) in [(0, 116), (80, 80), (120, 116), (20, 56)] {
+            let lines = wrapped("label:", &text, width_of(columns));
+            let longest = lines.lines().map(str::len).max();
+            assert!(
+                longest.is_some_and(|longest| longest <= widest && longest > widest - 5),
+                "{columns}: {lines}"
+            );
+        }
+    }
+
+    #[test]
+    fn the_beginning_of_an_id_names_those_that_have_it() {
+        let refused = told("node-init").expect_err("not an id");
+        assert!(refused.contains("'node-init'; ids that begin with it: NODE-INIT-01, "), "{refused}");
+        assert!(refused.ends_with(" .."), "{refused}");
+        assert!(told("nope").expect_err("not an id").ends_with("; 'ccm-conformance list' shows all checks"));
     }
 
     #[test]

@@ -64,7 +64,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
         Err(error) => {
-            output::err(&format!("error: cannot start the async runtime: {error}"));
+            output::err(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return Ok(ExitCode::from(exit::ENVIRONMENT));
         }
     };
@@ -126,7 +126,9 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         }
     }
     let results = results.so_far();
-    let written = write(&results, &plan.output, &events);
+    // An environment that never came up has no results, and earlier ones stay.
+    let is_empty = outcome.is_err() && results.trials.is_empty();
+    let written = is_empty || write(&results, &plan.output, &events);
     last.written();
     if let Err(why) = &outcome {
         events.say(format!("error: {why}"));
@@ -198,7 +200,7 @@ pub(super) fn is_exploration(folder: &Path) -> bool {
 
 /// Writes the files and prints the summary; returns whether they could be written.
 fn write(results: &Results, folder: &Path, events: &Events) -> bool {
-    let made = std::fs::create_dir_all(folder).map_err(|error| format!("{}: {error}", folder.display()));
+    let made = files::create_folder(folder).map_err(|error| format!("--out {}: {error}", folder.display()));
     let written = made.and_then(|()| results.write(folder));
     events.say(format!("{results}; {}", folder.display()));
     if let Err(why) = &written {

@@ -1,6 +1,7 @@
 //! `export`: the results of a run in the format of another tool.
 
 use super::arguments::{ExportFormat, ExportOptions};
+use super::compare::report_at;
 use super::submission::folder::written;
 use harness_core::check::chain;
 use harness_core::files;
@@ -11,8 +12,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Writes the report in the format that was asked for. Exit codes: 0 written, 2 the report cannot be read, 3 the result cannot
-/// be written.
+/// Writes the report in the format that was asked for. Exit codes: 0 written, 2 the report cannot be read or the folder exists
+/// already, 3 the result cannot be written.
 pub(super) fn export(options: &ExportOptions) -> ExitCode {
     let (code, why) = match exported(options) {
         Ok(()) => return ExitCode::from(exit::CONFORMANT),
@@ -25,12 +26,13 @@ pub(super) fn export(options: &ExportOptions) -> ExitCode {
 
 /// Why nothing was written.
 enum Failure {
+    /// The input.
     Report(String),
     Output(String),
 }
 
 fn exported(options: &ExportOptions) -> Result<(), Failure> {
-    let path = &options.report;
+    let path = &report_at(&options.report);
     let in_report = |why: String| Failure::Report(format!("{}: {why}", path.display()));
     let text = files::read(path).map_err(|error| in_report(error.to_string()))?;
     let ledger = parse(&text, path).map_err(|error| Failure::Report(chain(&error)))?;
@@ -47,14 +49,21 @@ fn exported(options: &ExportOptions) -> Result<(), Failure> {
             };
             let files = to_prow(&ledger).map_err(in_report)?;
             let all = files.iter().map(|file| (PathBuf::from(file.path), file.text.as_str()));
+            if out.exists() {
+                return Err(Failure::Report(format!(
+                    "--out {}: it exists already; name a folder that does not",
+                    out.display()
+                )));
+            }
             return folder(out, all).map_err(Failure::Output);
         }
     };
     match &options.out {
         None => output::out(&made),
         Some(out) => {
-            output::file(out, made)
-                .map_err(|error| Failure::Output(format!("{}: {}", out.display(), files::why(&error))))?;
+            output::file(out, made).map_err(|error| {
+                Failure::Output(format!("--out {}: {}", out.display(), files::why(&error)))
+            })?;
             output::err(&format!("wrote {}", out.display()));
         }
     }
@@ -63,9 +72,6 @@ fn exported(options: &ExportOptions) -> Result<(), Failure> {
 
 /// Writes files into a new folder, which is removed if one of them cannot be written.
 fn folder<'a>(folder: &Path, mut all: impl Iterator<Item = (PathBuf, &'a str)>) -> Result<(), String> {
-    if folder.exists() {
-        return Err(format!("{} exists already; name a folder that does not", folder.display()));
-    }
     let result = all.try_for_each(|(path, text)| written(&folder.join(path), text.as_bytes()));
     if result.is_err() {
         // Ours since a moment ago.

@@ -5,6 +5,7 @@ use harness_clusters::images::RunId;
 use harness_clusters::reaper;
 use harness_config::{Choice, CloudSource, Offer, Profile};
 use harness_core::check::{Facility, chain};
+use harness_core::files;
 use harness_core::ledger::SkipReason;
 use harness_core::output;
 use harness_runner::{Planned, start_reaper};
@@ -48,7 +49,8 @@ pub(super) fn with_cloud<T>(
     // With this folder, 'clean' finds the leftovers of a command that was killed.
     let dir = RunDir::create(run.as_str()).map_err(|error| chain(&error))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+    let runtime =
+        runtime.map_err(|error| format!("cannot start the async runtime: {}", files::why(&error)))?;
     let outcome = runtime.block_on(while_it_runs(&run, cloud, dir.path(), used));
     let removed = dir.remove();
     let value = outcome.map_err(|error| chain(&error))?;

@@ -6,6 +6,7 @@
 use harness_config::{RunPlan, WantedCluster};
 use harness_core::check::{Isolation, chain};
 use harness_core::events::Payload;
+use harness_core::files;
 use harness_core::ledger::{Outcome, SkipReason};
 use harness_core::output;
 use harness_core::owner::Liveness;
@@ -104,7 +105,7 @@ impl Shared {
             }
             Err(error) => return Err(chain(&error)),
         };
-        self.spawn_keeper(meeting).map_err(|error| error.to_string())
+        self.spawn_keeper(meeting).map_err(|error| files::why(&error))
     }
 
     fn spawn_keeper(&self, meeting: RunDir) -> std::io::Result<()> {
@@ -145,7 +146,7 @@ pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place
     let reproduce = "cargo nextest run --test e2e".to_owned();
     let code = execute(Run { suites, plan, reproduce, watch: false, cancel }, &mut keeper);
     if let Err(error) = std::fs::remove_dir_all(place) {
-        output::err(&format!("removing {}: {error}", place.display()));
+        output::err(&format!("removing {}: {}", place.display(), files::why(&error)));
     }
     code
 }
@@ -198,7 +199,7 @@ impl Judging for Keeper {
         match tokio::runtime::Builder::new_current_thread().enable_all().build() {
             Ok(runtime) => runtime.block_on(gone(self.watched)),
             Err(error) => {
-                output::err(&format!("no runtime: {error}"));
+                output::err(&format!("cannot start the async runtime: {}", files::why(&error)));
             }
         }
     }

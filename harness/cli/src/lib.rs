@@ -6,6 +6,7 @@ mod bisect;
 mod bootstrap;
 mod clean;
 mod cluster;
+mod command_line;
 mod compare;
 mod controls;
 mod coverage;
@@ -42,7 +43,7 @@ mod version;
 pub use planning::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 
 use arguments::{BootstrapCommand, Cli, ClusterCommand, Command, know};
-use clap::{CommandFactory, FromArgMatches};
+use clap::CommandFactory;
 use harness_clusters::images::set_own_program;
 use harness_clusters::reaper;
 use harness_core::output;
@@ -85,8 +86,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
     if shell::completes(&command) {
         return ExitCode::from(exit::CONFORMANT);
     }
-    let parsed = command.clone().try_get_matches();
-    let cli = match parsed.and_then(|matches| Cli::from_arg_matches(&matches)) {
+    let cli = match command_line::parsed(command.clone(), std::env::args_os().collect()) {
         Ok(cli) => cli,
         Err(error) => {
             let asked_for = !error.use_stderr();

@@ -28,6 +28,12 @@ pub(super) fn list(suites: &'static [Suite], options: &ListChecksOptions) -> Exi
     ExitCode::from(if listed.checks.is_empty() { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
 }
 
+/// A name that was perhaps meant, or all of them.
+pub(super) fn near_or_all(unknown: &str, names: &[&str]) -> String {
+    let near = did_you_mean(unknown, names);
+    if near.is_empty() { format!("; there are {}", names.join(", ")) } else { near }
+}
+
 pub(super) fn print(text: &str) -> ExitCode {
     output::out(text);
     ExitCode::SUCCESS
@@ -46,22 +52,16 @@ impl Listed {
     fn of(suites: &'static [Suite], options: &ListChecksOptions) -> Result<Listed, String> {
         let names: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
         if let Some(unknown) = options.suite.iter().find(|name| !names.contains(&name.as_str())) {
-            let near = did_you_mean(unknown, &names);
-            return Err(format!(
-                "--suite: there is no suite '{unknown}'{near}; there are {}",
-                names.join(", ")
-            ));
+            let hint = near_or_all(unknown, &names);
+            return Err(format!("--suite: there is no suite '{unknown}'{hint}"));
         }
         let profiles = golden(suites).profiles;
         let profile = match &options.profile {
             None => None,
             Some(name) => Some(profiles.iter().find(|one| one.profile == *name).ok_or_else(|| {
                 let names: Vec<&str> = profiles.iter().map(|one| one.profile.as_str()).collect();
-                let near = did_you_mean(name, &names);
-                format!(
-                    "--profile: there is no profile of conformance '{name}'{near}; there are {}",
-                    names.join(", ")
-                )
+                let hint = near_or_all(name, &names);
+                format!("--profile: there is no profile of conformance '{name}'{hint}")
             })?),
         };
         let fits = |(suite, check): &(&'static Suite, &'static Check)| {
@@ -84,6 +84,7 @@ impl Listed {
     fn as_text(&self) -> String {
         let mut text = String::new();
         let mut count = 0;
+        let width = self.checks.iter().map(|(_, check)| check.id.as_str().len()).max().unwrap_or_default();
         for suite in self.suites {
             if self.of_suite(suite.name).next().is_none() {
                 continue;
@@ -92,7 +93,7 @@ impl Listed {
             text.push_str(&format!("{}: {}\n", suite.name, suite.proves));
             for check in self.of_suite(suite.name) {
                 text.push_str(&format!(
-                    "  {:<25} {:<6} {}\n",
+                    "  {:<width$} {:<6} {}\n",
                     check.id, check.claim.level, check.claim.title
                 ));
             }

@@ -51,8 +51,8 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     };
     let events = merged(&parts, merging).map_err(|wrong| format!("not merged:\n  {}", wrong.join("\n  ")))?;
     let out = &options.out;
-    let failed = |error: std::io::Error| format!("output folder {}: {}", out.display(), files::why(&error));
-    std::fs::create_dir_all(out).map_err(failed)?;
+    let failed = |error: std::io::Error| format!("--out {}: {}", out.display(), files::why(&error));
+    files::create_folder(out).map_err(failed)?;
     let inside = |folder: &PathBuf| folder.canonicalize().ok() == out.canonicalize().ok();
     if let Some(part) = options.shards.iter().find(|folder| inside(folder)) {
         return Err(format!("{} is a part; name another folder with '--out'", part.display()));
@@ -100,7 +100,7 @@ fn copy_evidence(ledger: &Ledger, parts: &[Part], folders: &[PathBuf], out: &Pat
         let from = folders[at].join(evidence);
         if from.is_dir() {
             copy(&from, &out.join(evidence))
-                .map_err(|error| format!("evidence {}: {error}", from.display()))?;
+                .map_err(|error| format!("evidence {}: {}", from.display(), files::why(&error)))?;
         }
     }
     Ok(())

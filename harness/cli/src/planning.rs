@@ -26,6 +26,11 @@ pub const CONFIG_VARIABLE: &str = "CCM_CONFORMANCE_CONFIG";
 fn given(typed: RunFile) -> Result<Given, String> {
     let mut environment = RunFile::default();
     if let Some(word) = std::env::var_os(CLUSTER_VARIABLE) {
+        if word.is_empty() {
+            return Err(format!(
+                "the value of the variable {CLUSTER_VARIABLE} is empty; unset it, or name a cluster"
+            ));
+        }
         let chosen = BackendChoice::from_str(&word.to_string_lossy());
         environment.cluster.backend = Some(chosen.map_err(|why| format!("{CLUSTER_VARIABLE}: {why}"))?);
     }
@@ -61,7 +66,7 @@ fn check_build(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     let features = (!build.features.is_empty()).then(|| build.features.iter().cloned().collect());
     let program = Program { package: build.package.clone(), bin: build.binary.clone(), features };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| format!("cannot ask cargo: {error}"))?;
+    let runtime = runtime.map_err(|error| format!("cannot ask cargo: {}", files::why(&error)))?;
     match runtime.block_on(unknown_part(plan.profile.folder(), &program)) {
         None => Ok(()),
         Some((key, what)) => Err(format!("{}: image.build.{key}: {what}", plan.profile.file.display())),
@@ -73,13 +78,15 @@ fn check_kubeconfig(file: &Path) -> Result<(), String> {
     let wrong = |why: String| format!("kubeconfig {}: {why}", file.display());
     let text = files::read(file).map_err(|error| wrong(error.to_string()))?;
     let config = Kubeconfig::from_yaml(&text).map_err(|error| wrong(chain(&error)))?;
+    if config.contexts.is_empty() {
+        return Err(wrong("it has no contexts, so it is not a kubeconfig of a cluster".to_owned()));
+    }
     let name = config.current_context.unwrap_or_default();
     let context = config.contexts.iter().find(|context| context.name == name);
     let Some(context) = context.and_then(|context| context.context.as_ref()) else {
         let known: Vec<&str> = config.contexts.iter().map(|context| context.name.as_str()).collect();
-        let known =
-            if known.is_empty() { "it has none".to_owned() } else { format!("it has {}", known.join(", ")) };
-        return Err(wrong(format!("current-context '{name}' is not a context of it; {known}")));
+        let known = known.join(", ");
+        return Err(wrong(format!("current-context '{name}' is not a context of it; it has {known}")));
     };
     let cluster = config.clusters.iter().find(|cluster| cluster.name == context.cluster);
     let server =
@@ -114,7 +121,7 @@ mod tests {
             (config("b", "https://h"), "current-context 'b' is not a context of it; it has a"),
             (config("a", "not a url"), "its server 'not a url' is not a URL"),
             ("[1, 2]".to_owned(), "kubeconfig "),
-            (String::new(), "it has none"),
+            (String::new(), "it has no contexts"),
         ] {
             let said = of(&text).expect_err("it leads nowhere");
             assert!(said.contains(why) && said.contains("/kc: "), "{said}");

@@ -2,6 +2,7 @@
 
 use super::arguments::{ProofCluster, ProveOptions};
 use harness_core::events::Events;
+use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally};
@@ -36,7 +37,13 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     }
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,
-        Err(error) => return refuse(&events, exit::ENVIRONMENT, &format!("no runtime: {error}")),
+        Err(error) => {
+            return refuse(
+                &events,
+                exit::ENVIRONMENT,
+                &format!("cannot start the async runtime: {}", files::why(&error)),
+            );
+        }
     };
     let began = Instant::now();
     let (total, done) = (questions.len(), AtomicUsize::new(0));

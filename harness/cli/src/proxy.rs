@@ -38,14 +38,20 @@ pub(super) fn proxy(options: &ProxyOptions) -> ExitCode {
 fn run(options: &ProxyOptions) -> Result<(), Failure> {
     let config = config(options)?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    let runtime = runtime.map_err(|error| environment(format!("no runtime: {error}")))?;
+    let runtime = runtime
+        .map_err(|error| environment(format!("cannot start the async runtime: {}", files::why(&error))))?;
     runtime.block_on(async {
-        let listen = |kind| signal(kind).map_err(|error| environment(format!("signals: {error}")));
+        let listen = |kind| {
+            signal(kind)
+                .map_err(|error| environment(format!("cannot listen for signals: {}", files::why(&error))))
+        };
         let (mut terminate, mut interrupt) =
             (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
         let running = Running::start(config).await.map_err(refused)?;
         if let (Some(file), Some(ca)) = (&options.tls_ca_out, running.ca()) {
-            std::fs::write(file, ca).map_err(|error| environment(format!("{}: {error}", file.display())))?;
+            std::fs::write(file, ca).map_err(|error| {
+                environment(format!("--tls-ca-out {}: {}", file.display(), files::why(&error)))
+            })?;
         }
         let ports: Vec<_> = running
             .ports()
@@ -66,7 +72,11 @@ fn run(options: &ProxyOptions) -> Result<(), Failure> {
 fn refused(error: StartError) -> Failure {
     let why = chain(&error);
     match error {
-        StartError::Upstream(UpstreamError::Url(_) | UpstreamError::Certificates { .. }) => usage(why),
+        StartError::Upstream(UpstreamError::Url(_)) => usage(format!("--upstream: {why}")),
+        StartError::Upstream(UpstreamError::Certificates { .. }) => usage(format!("--upstream-ca: {why}")),
+        StartError::Upstream(UpstreamError::Absent { .. } | UpstreamError::Slow { .. }) => {
+            environment(format!("{why}; start the cloud first, or correct '--upstream'"))
+        }
         StartError::Upstream(_) | StartError::Listen { .. } | StartError::Authority(_) => environment(why),
     }
 }
@@ -76,9 +86,10 @@ fn config(options: &ProxyOptions) -> Result<Config, Failure> {
     let driver = match (options.driver_listen, &options.driver_token_file) {
         (Some(listen), Some(file)) => {
             let token = files::read(file);
-            let token = token.map_err(|error| usage(format!("{}: {error}", file.display())))?;
+            let token =
+                token.map_err(|error| usage(format!("--driver-token-file {}: {error}", file.display())))?;
             if token.trim().is_empty() {
-                return Err(usage(format!("{}: it holds no token", file.display())));
+                return Err(usage(format!("--driver-token-file {}: the file is empty", file.display())));
             }
             Some(DriverConfig { behind: None, listen, token: token.trim().to_owned() })
         }
@@ -112,12 +123,13 @@ fn journal(options: &ProxyOptions) -> Result<Ended, Failure> {
     let Some(path) = &options.journal else {
         return Ok(Arc::new(move |entry| output::out(&format!("{}\n", line(entry)))));
     };
-    let file = File::create(path).map_err(|error| usage(format!("{}: {error}", path.display())))?;
+    let file = File::create(path)
+        .map_err(|error| usage(format!("--journal {}: {}", path.display(), files::why(&error))))?;
     let (file, path) = (Mutex::new(file), path.display().to_string());
     Ok(Arc::new(move |entry| {
         let mut file = file.lock().expect("no holder of this lock panics");
         if let Err(error) = writeln!(file, "{}", line(entry)) {
-            output::err(&format!("{path}: {error}"));
+            output::err(&format!("{path}: {}", files::why(&error)));
         }
     }))
 }

@@ -5,13 +5,14 @@ use harness_clusters::images::Engine;
 use harness_clusters::reaper::ReaperMessage;
 use harness_clusters::remove_leftovers;
 use harness_core::check::chain;
+use harness_core::files;
 use harness_core::output;
 use harness_core::probe::pause;
 use harness_report::exit;
 use harness_session::{FOLDER_PREFIX, RunDir};
 use processes::Offspring;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, Signal, kill_process, setsid};
+use rustix::process::{Pid, Signal, getppid, kill_process, setsid};
 use std::collections::BTreeSet;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -28,9 +29,14 @@ const AGAIN: Duration = Duration::from_millis(500);
 const ROUNDS: u32 = 10;
 
 pub(super) fn reap(run: u32) -> ExitCode {
+    // It kills what that process has started, so it serves no other process than the run that starts it.
+    let parent = getppid().map(|parent| parent.as_raw_nonzero().get());
+    let Some(run) = parent.filter(|parent| u32::try_from(*parent) == Ok(run)) else {
+        say("error: 'reap' is started by a run; 'ccm-conformance clean' removes what ended runs left behind");
+        return ExitCode::from(exit::USAGE);
+    };
     // A signal that ends the run's session or group does not end its reaper.
     let _ = setsid();
-    let Ok(run) = i32::try_from(run) else { return ExitCode::from(exit::USAGE) };
     let (holdings, mut offspring) = listen(run);
     let own = holdings.has.iter().map(|folder| folder.display().to_string()).collect::<Vec<_>>();
     let stays = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
@@ -38,7 +44,7 @@ pub(super) fn reap(run: u32) -> ExitCode {
             end(&mut offspring).await;
             take_away(&holdings).await
         }),
-        Err(error) => vec![format!("no runtime: {error}")],
+        Err(error) => vec![format!("cannot start the async runtime: {}", files::why(&error))],
     };
     if !own.is_empty() {
         say(&format!(

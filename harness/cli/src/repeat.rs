@@ -2,6 +2,7 @@
 
 use super::compare::read;
 use harness_config::{API_VERSION, RunPlan, WantedCluster, yaml};
+use harness_core::files;
 use harness_core::output;
 use harness_report::{Flake, exit, flakes, verdict_word};
 use harness_runner::{INTERRUPTED, Run, Shown, exit_code_of};
@@ -102,7 +103,7 @@ fn show(repeated: &Repeated) {
 fn write(folder: &Path, repeated: &Repeated) -> Result<(), String> {
     let path = folder.join(SUMMARY);
     let text = yaml::to_string(repeated).map_err(|error| error.to_string())?;
-    output::file(&path, text).map_err(|error| format!("{}: {error}", path.display()))
+    output::file(&path, text).map_err(|error| format!("{}: {}", path.display(), files::why(&error)))
 }
 
 /// The exit code of several runs: the worst of theirs.

@@ -3,7 +3,7 @@
 use super::arguments::ReplayOptions;
 use harness_config::Completeness;
 use harness_core::check::chain;
-use harness_core::events::{Fold, read};
+use harness_core::events::{Fold, read, stream_in};
 use harness_core::files;
 use harness_core::progress::Terminal;
 use harness_report::{exit, exit_code, summary};
@@ -15,20 +15,22 @@ use std::process::ExitCode;
 /// of the run. A truncated stream gives a report that says so, and that is never conformant.
 pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
     let terminal = Terminal::alone();
-    let ledger = match read(&options.events) {
+    // The output folder of a run stands for the stream in it.
+    let stream = if options.events.is_dir() { stream_in(&options.events) } else { options.events.clone() };
+    let ledger = match read(&stream) {
         Ok(events) => Fold::of(&events).ledger(),
         Err(error) => {
             terminal.say(format!("error: {}", chain(&error)));
             return ExitCode::from(exit::USAGE);
         }
     };
-    let folder_of_stream = || options.events.parent().unwrap_or(Path::new(".")).to_owned();
-    let folder = options.out.clone().unwrap_or_else(folder_of_stream);
-    if let Err(error) = std::fs::create_dir_all(&folder) {
-        terminal.say(format!("error: output folder {}: {}", folder.display(), files::why(&error)));
+    let same_folder = || stream.parent().unwrap_or(Path::new(".")).to_owned();
+    let folder = options.out.clone().unwrap_or_else(same_folder);
+    if let Err(error) = files::create_folder(&folder) {
+        terminal.say(format!("error: --out {}: {error}", folder.display()));
         return ExitCode::from(exit::USAGE);
     }
-    let written = write_reports(&folder, &ledger, &options.events, &terminal);
+    let written = write_reports(&folder, &ledger, &stream, &terminal);
     terminal.say(summary(&ledger));
     match exit_code(&ledger, Completeness::Optional) {
         exit::CONFORMANT if !written => ExitCode::from(exit::ENVIRONMENT),

@@ -9,6 +9,7 @@ use super::sonobuoy;
 use harness_clusters::InsideCluster;
 use harness_components::component::COMPONENTS;
 use harness_config::{Choice, DesiredCluster, Offer, RunFile, declared_not_judged};
+use harness_core::files;
 use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
@@ -85,7 +86,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     let (plan, chosen) = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime.block_on(settle(plan)),
         Err(error) => {
-            say(&format!("error: cannot start the async runtime: {error}"));
+            say(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
@@ -139,12 +140,16 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
         text.push_str(&format!("unjudged   declared, and no check judges it: {}\n", unjudged.join(", ")));
     }
     text.push_str(&format!("output     {}\n\n", plan.output.display()));
+    let width = checks.iter().map(|one| one.check.id.as_str().len()).max().unwrap_or_default();
     for one in selected(&checks) {
-        text.push_str(&format!("run   {:<25} {:<6} {}\n", one.check.id, one.level, one.check.claim.title));
+        text.push_str(&format!(
+            "run   {:<width$} {:<6} {}\n",
+            one.check.id, one.level, one.check.claim.title
+        ));
     }
     for one in &checks {
         if let Choice::Skip(_, detail) = &one.choice {
-            text.push_str(&format!("skip  {:<25} {:<6} {detail}\n", one.check.id, one.level));
+            text.push_str(&format!("skip  {:<width$} {:<6} {detail}\n", one.check.id, one.level));
         }
     }
     let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();

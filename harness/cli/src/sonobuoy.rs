@@ -9,6 +9,7 @@ use flate2::write::GzEncoder;
 use harness_clusters::images::own_program;
 use harness_core::bounded::Lines;
 use harness_core::check::chain;
+use harness_core::files;
 use harness_core::output;
 use harness_report::{SONOBUOY_RESULTS, exit, to_sonobuoy};
 use harness_runner::Signals;
@@ -36,7 +37,8 @@ const LINES: usize = 20;
 pub(super) fn run(folder: &Path) -> ExitCode {
     ExitCode::from(plugin(folder, |plugin| {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("no runtime: {error}"))?;
+        let runtime =
+            runtime.map_err(|error| format!("cannot start the async runtime: {}", files::why(&error)))?;
         runtime.block_on(plugin.supervise())
     }))
 }
@@ -87,7 +89,7 @@ fn plugin(folder: &Path, work: impl FnOnce(&Plugin) -> Result<(u8, String), Stri
     let plugin = match made {
         Ok(plugin) => plugin,
         Err(error) => {
-            output::err(&format!("error: {OPTION} {}: {error}", folder.display()));
+            output::err(&format!("error: {OPTION} {}: {}", folder.display(), files::why(&error)));
             return exit::USAGE;
         }
     };
@@ -136,7 +138,8 @@ impl Plugin {
     /// Runs the child to its end, passing on signals: its exit code and its last lines.
     async fn supervise(&self) -> Result<(u8, String), String> {
         let mut signals = Signals::heard();
-        let program = own_program().map_err(|error| format!("where is this program? {error}"))?;
+        let program = own_program()
+            .map_err(|error| format!("cannot find this program's own file: {}", files::why(&error)))?;
         let mut child = Command::new(program)
             .args(without_option(std::env::args_os().skip(1)))
             .arg("--out")
@@ -146,11 +149,11 @@ impl Plugin {
             // Signals from a terminal are for this process, which passes them on.
             .process_group(0)
             .spawn()
-            .map_err(|error| format!("the run cannot be started: {error}"))?;
+            .map_err(|error| format!("the run cannot be started: {}", files::why(&error)))?;
         let said = child.stderr.take().map(passed_on);
         let status = loop {
             tokio::select! {
-                status = child.wait() => break status.map_err(|error| format!("the run's end is not known: {error}"))?,
+                status = child.wait() => break status.map_err(|error| format!("the run's end is not known: {}", files::why(&error)))?,
                 () = signals.next() => end(&child),
             }
         };
@@ -170,13 +173,13 @@ impl Plugin {
         let file = self.results().join(SONOBUOY_RESULTS);
         let written = results
             .map_err(|error| chain(&error))
-            .and_then(|text| output::file(&file, text).map_err(|error| failed(&file, error.to_string())));
+            .and_then(|text| output::file(&file, text).map_err(|error| failed(&file, files::why(&error))));
         let archive = self.archive();
-        let packed = packed(&self.results(), &archive).map_err(|error| failed(&archive, error.to_string()));
+        let packed = packed(&self.results(), &archive).map_err(|error| failed(&archive, files::why(&error)));
         // Sonobuoy also accepts a folder, which it packs itself.
         let results = if packed.is_ok() { archive } else { self.results() };
         let done = output::file(&self.done(), results.display().to_string());
-        written.and(packed).and(done.map_err(|error| failed(&self.done(), error.to_string())))
+        written.and(packed).and(done.map_err(|error| failed(&self.done(), files::why(&error))))
     }
 }
 

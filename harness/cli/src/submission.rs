@@ -4,6 +4,7 @@ pub(super) mod folder;
 mod site;
 
 use super::arguments::{PackOptions, SubmissionCommand};
+use super::compare::report_at;
 use super::verify::{Run, usage};
 use embedded_cluster::KubernetesVersion;
 use flate2::Compression;
@@ -13,7 +14,9 @@ use harness_config::yaml;
 use harness_core::events::{PACKED_EVENTS_FILE, open_stream, stream_in};
 use harness_core::files;
 use harness_core::output;
-use harness_report::{ABOUT_FILE, About, MadeBy, Row, broken_rules, exit, minor_folder, table, verdict_word};
+use harness_report::{
+    ABOUT_FILE, About, MadeBy, Row, broken_rules, exit, minor_folder, shown, table, verdict_word,
+};
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -37,7 +40,8 @@ pub(super) fn submission(command: &SubmissionCommand) -> ExitCode {
 }
 
 fn pack(options: &PackOptions) -> Result<u8, String> {
-    let run = Run::read(&options.report, None)?;
+    let report = &report_at(&options.report);
+    let run = Run::read(report, None)?;
     let about = About {
         vendor: options.vendor.clone(),
         product: options.product.clone(),
@@ -47,12 +51,12 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
     };
     let minor = minor_folder(run.report()).ok_or_else(|| {
         let said = &run.report().subject.kubernetes_version;
-        format!("{}: kubernetesVersion: '{said}' is not a version of Kubernetes", options.report.display())
+        format!("{}: kubernetesVersion: '{said}' is not a version of Kubernetes", report.display())
     })?;
     let mut broken = broken_rules(&about, run.report(), (&minor, &about.vendor));
-    broken.extend(run.findings(None).iter().map(ToString::to_string));
+    broken.extend(shown(&run.findings(None)).lines);
     if !broken.is_empty() {
-        return Ok(refused(&options.report, &broken));
+        return Ok(refused(report, &broken));
     }
     let folder = options.to.join(&minor).join(&about.vendor);
     let failed = |error: io::Error| format!("{}: {}", folder.display(), files::why(&error));
@@ -60,7 +64,7 @@ fn pack(options: &PackOptions) -> Result<u8, String> {
         return Err(format!("{} exists already; remove it to submit again", folder.display()));
     }
     fs::create_dir_all(&folder).map_err(failed)?;
-    let written = write_into(&folder, &about, &options.report);
+    let written = write_into(&folder, &about, report);
     if let Err(error) = written {
         // This process has just created it.
         let _ = fs::remove_dir_all(&folder);

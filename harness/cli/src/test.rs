@@ -9,6 +9,7 @@ use super::planning::{CONFIG_VARIABLE, planned};
 use harness_config::{Choice, Offer, RunFile, RunPlan, Source, WantedCluster};
 use harness_core::check::{Isolation, chain};
 use harness_core::events::Events;
+use harness_core::files;
 use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
@@ -28,7 +29,7 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
     // Cargo starts tests in their package's folder; paths are relative to where the user is, the workspace.
     let workspace = package.parent().unwrap_or(package);
     if let Err(error) = std::env::set_current_dir(workspace) {
-        output::err(&format!("error: {}: {error}", workspace.display()));
+        output::err(&format!("error: {}: {}", workspace.display(), files::why(&error)));
         return ExitCode::from(exit::USAGE);
     }
     let source =
@@ -87,7 +88,7 @@ fn one_of_many(
     let runtime = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => Arc::new(runtime),
         Err(error) => {
-            output::err(&format!("error: no runtime: {error}"));
+            output::err(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };

@@ -1,11 +1,9 @@
 //! `trend`: what changed over many runs of one CCM.
 
 use super::arguments::{ListOutput, TrendOptions};
-use super::compare::read;
-use super::submission::folder::REPORT_FILE;
+use super::compare::{read, report_at};
 use harness_core::output;
 use harness_report::{exit, trend as trend_of};
-use std::path::PathBuf;
 use std::process::ExitCode;
 
 /// Prints the runs and the checks that changed. Exit codes: 0 whatever changed, 2 for reports that cannot be read or are of
@@ -26,7 +24,7 @@ pub(super) fn trend(options: &TrendOptions) -> ExitCode {
 fn printed(options: &TrendOptions) -> Result<String, String> {
     let mut runs = Vec::new();
     for path in &options.reports {
-        let report: PathBuf = if path.is_dir() { path.join(REPORT_FILE) } else { path.clone() };
+        let report = report_at(path);
         runs.push((report.display().to_string(), read(&report)?));
     }
     let trend = trend_of(runs)?;

@@ -1,6 +1,7 @@
 //! `verify` and `attest`: whether a report is genuine, and a statement about it for others.
 
-use super::arguments::{AttestOptions, VerifyOptions};
+use super::arguments::{AttestOptions, ListOutput, VerifyOptions};
+use super::compare::report_at;
 use harness_config::Completeness;
 use harness_core::check::chain;
 use harness_core::events::{open_stream, read_whole, stream_in};
@@ -9,9 +10,9 @@ use harness_core::ledger::Ledger;
 use harness_core::output;
 use harness_report::{
     Digests, Finding, Golden, Material, PublicKey, SigningKey, StreamFacts, Written, exit, exit_code,
-    open_envelope, read, sealed, statement, verdict_word, verify as findings_of,
+    open_envelope, read, sealed, shown, statement, verdict_word, verify as findings_of,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::io::BufRead;
 use std::os::unix::fs::PermissionsExt;
@@ -32,6 +33,7 @@ impl Run {
     /// # Errors
     /// As text, when one of them cannot be read, or is something else. A truncated or edited stream is a finding.
     pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
+        let report = &report_at(report);
         let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
         let written = read(&text, report).map_err(|error| chain(&error))?;
         let default_stream = || stream_in(report.parent().unwrap_or(Path::new("")));
@@ -107,13 +109,9 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
             }
         }
     }
-    if let Some(run) = &run {
-        wrong.extend(run.findings(options.image.as_deref()).iter().map(ToString::to_string));
-    }
-    if !wrong.is_empty() {
-        let reasons =
-            if wrong.len() == 1 { "1 reason".to_owned() } else { format!("{} reasons", wrong.len()) };
-        say(&format!("REFUSED, {reasons}:\n  {}\n", wrong.join("\n  ")));
+    let findings = run.as_ref().map(|run| run.findings(options.image.as_deref())).unwrap_or_default();
+    if !wrong.is_empty() || !findings.is_empty() {
+        say(&refusal(&wrong, &findings, options.output));
         return Ok(exit::NOT_CONFORMANT);
     }
     let need = if options.require_complete { Completeness::Required } else { Completeness::Optional };
@@ -121,21 +119,51 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
         (Some(run), _) => {
             let subject = &run.report().subject;
             let verdict = verdict_word(run.report().conformance());
-            say(&format!("VERIFIED: {verdict}: {} {}\n", subject.image, subject.image_digest));
+            say(&verified_text(verdict, &subject.image, &subject.image_digest, options.output));
             exit_code(run.report(), need)
         }
         (None, Some(stated)) => {
             let (subject, result) = (&stated["subject"][0], &stated["predicate"]["result"]);
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let digest = text(&subject["digest"]["sha256"]);
-            say(&format!("VERIFIED: {}: {} sha256:{digest}\n", text(result), text(&subject["name"])));
+            let (result, digest) = (text(result), format!("sha256:{digest}"));
+            say(&verified_text(&result, &text(&subject["name"]), &digest, options.output));
             match (result.as_str(), need) {
-                (Some("PASSED"), _) | (Some("WARNED"), Completeness::Optional) => exit::CONFORMANT,
+                ("PASSED", _) | ("WARNED", Completeness::Optional) => exit::CONFORMANT,
                 _ => exit::NOT_CONFORMANT,
             }
         }
         (None, None) => exit::USAGE,
     })
+}
+
+/// Why a report is refused: what is wrong with its attestation, then with the report.
+fn refusal(of_attestation: &[String], findings: &[Finding], output: ListOutput) -> String {
+    if output == ListOutput::Json {
+        let of_attestation = of_attestation.iter().map(|text| json!({"kind": "attestation", "text": text}));
+        let of_report = findings.iter().map(|one| json!({"kind": one.kind(), "text": one.to_string()}));
+        let reasons: Vec<Value> = of_attestation.chain(of_report).collect();
+        return format!("{}\n", json!({"verified": false, "reasons": reasons}));
+    }
+    let shown = shown(findings);
+    let lines = [of_attestation, &shown.lines].concat();
+    format!("REFUSED, {}:\n  {}\n", reasons(of_attestation.len() + shown.reasons), lines.join("\n  "))
+}
+
+/// How many reasons there are, in words.
+pub(super) fn reasons(count: usize) -> String {
+    if count == 1 { "1 reason".to_owned() } else { format!("{count} reasons") }
+}
+
+fn verified_text(verdict: &str, subject: &str, digest: &str, output: ListOutput) -> String {
+    match output {
+        ListOutput::Text => format!("VERIFIED: {verdict}: {subject} {digest}\n"),
+        ListOutput::Json => {
+            let verified =
+                json!({"verified": true, "verdict": verdict, "subject": subject, "digest": digest});
+            format!("{verified}\n")
+        }
+    }
 }
 
 /// `ccm-conformance attest`. Prints the statement, in a signed envelope if there is a key. Exit code 1 if
@@ -145,7 +173,7 @@ pub(super) fn attest(options: &AttestOptions) -> ExitCode {
         Ok(run) => run,
         Err(why) => return usage(&why),
     };
-    let wrong: Vec<String> = run.findings(None).iter().map(ToString::to_string).collect();
+    let wrong = shown(&run.findings(None)).lines;
     if !wrong.is_empty() {
         output::err(&format!("error: not attested, as the report is refused:\n  {}", wrong.join("\n  ")));
         return ExitCode::from(exit::NOT_CONFORMANT);
@@ -187,7 +215,7 @@ fn sha256(bytes: &[u8]) -> String {
 
 /// The SHA-256 of a stream of any length.
 fn sha256_of(stream: &Path) -> Result<String, String> {
-    let named = |error| format!("{}: {error}", stream.display());
+    let named = |error| format!("{}: {}", stream.display(), files::why(&error));
     let mut hasher = Sha256::new();
     let mut file = open_stream(stream).map_err(named)?;
     loop {

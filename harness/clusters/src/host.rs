@@ -1,5 +1,6 @@
 //! Properties of this machine that clusters depend on.
 
+use harness_core::files;
 use std::net::{Ipv4Addr, TcpListener};
 use std::num::NonZero;
 use std::path::Path;
@@ -45,7 +46,8 @@ pub(super) fn free_bytes(folder: &Path) -> Option<u64> {
 /// Whether programs can listen on this machine's loopback addresses, the usual one and another.
 pub(super) fn loopback() -> Result<(), String> {
     for address in [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 16, 0, 1)] {
-        TcpListener::bind((address, 0)).map_err(|error| format!("cannot listen on {address}: {error}"))?;
+        TcpListener::bind((address, 0))
+            .map_err(|error| format!("cannot listen on {address}: {}", files::why_not_listening(&error)))?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! A backend's requirements of the machine, and whether they are met.
 
 use super::host;
+use harness_core::files;
 use serde::Serialize;
 use std::path::PathBuf;
 
@@ -136,7 +137,7 @@ pub(super) fn temporary_files(least_mib: u64, needed_for: &'static str) -> Requi
         return Requirement { remedy: Some(Remedy::Folder(folder)), ..missing };
     }
     if let Err(error) = tempfile::tempfile_in(&folder) {
-        let found = asked(format!("{} cannot be written to: {error}", folder.display()));
+        let found = asked(format!("{} cannot be written to: {}", folder.display(), files::why(&error)));
         return found.but(State::Missing, "set TMPDIR to a folder that you can write to");
     }
     match host::free_bytes(&folder).map(|bytes| bytes >> 20) {

@@ -1,6 +1,7 @@
 //! Checks whether this machine can execute a file, before anything is started. The first twenty bytes say it; crates for ELF
 //! parse whole files.
 
+use harness_core::files;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::Path;
@@ -29,7 +30,7 @@ pub(super) fn not_executable_here(program: &Path) -> Option<String> {
         Ok(head) => head,
         // A file that may be executed but not read.
         Err(error) if error.kind() == ErrorKind::PermissionDenied => return None,
-        Err(error) => return Some(error.to_string()),
+        Err(error) => return Some(files::why(&error)),
     };
     let why = judge(&head, std::env::consts::ARCH)?;
     (!has_handler(Path::new(HANDLERS))).then_some(why)

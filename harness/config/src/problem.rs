@@ -160,7 +160,7 @@ pub fn did_you_mean(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>
 
 /// The most similar word, if `word` may be a misspelling of it: another case or other separators, or one
 /// change in three letters.
-pub(crate) fn nearest(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Option<String> {
+pub fn nearest(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Option<String> {
     near(word, words).into_iter().next()
 }
 

@@ -30,23 +30,8 @@ pub fn built_in_folders_with(file: &str) -> Vec<String> {
 /// Maximum size of a user's text file, in bytes.
 const LARGEST: u64 = 16 << 20;
 
-/// Why the system refused something with a file, with a remedy where there is one.
-pub fn why(error: &Error) -> String {
-    match error.kind() {
-        // Those of this module say it in their own words.
-        // A library may add the path of a temporary file to the system's error.
-        _ if error.raw_os_error().is_none() && !error.to_string().contains(" (os error ") => {
-            error.to_string()
-        }
-        ErrorKind::NotFound => "there is no such file or folder; check the path".to_owned(),
-        ErrorKind::PermissionDenied => "permission denied; check who may read or write it".to_owned(),
-        ErrorKind::NotADirectory => "a part of the path is a file, not a folder".to_owned(),
-        _ => {
-            let text = error.to_string();
-            text.split(" (os error ").next().unwrap_or_default().to_owned()
-        }
-    }
-}
+/// Why the system refused something, with a remedy where there is one.
+pub use system_errors::{why, why_not_listening, why_not_started};
 
 /// The same as an error.
 fn explained(error: Error) -> Error {
@@ -128,6 +113,17 @@ pub fn is_built_in(path: &Path) -> bool {
     name_of(path).is_some()
 }
 
+/// Creates a folder and those above it, unless it exists.
+///
+/// # Errors
+/// It cannot be created, or is a file.
+pub fn create_folder(path: &Path) -> Result<()> {
+    if path.exists() && !path.is_dir() {
+        return Err(wrong("is a file; name a folder".to_owned()));
+    }
+    std::fs::create_dir_all(path).map_err(explained)
+}
+
 /// The files of a folder, sorted, without those of its subfolders.
 ///
 /// # Errors
@@ -206,6 +202,18 @@ mod tests {
     fn a_library_that_adds_a_path_to_the_systems_error_does_not_change_the_words() {
         let error = tempfile::tempdir_in("/no-such-folder").expect_err("no such folder");
         assert_eq!(why(&error), "there is no such file or folder; check the path");
+    }
+
+    #[test]
+    fn a_folder_is_created_unless_it_exists_or_is_a_file() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let (inner, file) = (folder.path().join("a/b"), folder.path().join("file"));
+        create_folder(&inner).and_then(|()| create_folder(&inner)).expect("ours");
+        assert!(inner.is_dir());
+        std::fs::write(&file, "").expect("ours");
+        let refused = |path: &Path| create_folder(path).expect_err("a file").to_string();
+        assert_eq!(refused(&file), "is a file; name a folder");
+        assert_eq!(refused(&file.join("x")), "a part of the path is a file, not a folder");
     }
 
     #[test]

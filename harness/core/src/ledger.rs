@@ -134,9 +134,9 @@ impl Entry {
 pub struct Subject {
     /// Profile name.
     pub profile: String,
-    /// CCM image reference; empty for the null profile.
+    /// What was tested: the image of the CCM, or its program, as the user named it; empty for the null profile.
     pub image: String,
-    /// CCM image digest.
+    /// Digest of the image or program.
     pub image_digest: String,
     /// SHA-256 over the rendered manifests.
     pub manifests_sha256: String,

@@ -4,6 +4,7 @@
 mod harmless;
 mod tones;
 
+use crate::files;
 use crate::screen::{self, Stream};
 use crate::secrets;
 use anstream::stream::RawStream;
@@ -149,7 +150,7 @@ fn to_stdout(bytes: &[u8]) {
 fn note(written: std::io::Result<()>) {
     if let Err(error) = written {
         IS_BROKEN.store(true, Ordering::Relaxed);
-        let why = format!("standard output cannot be written: {error}");
+        let why = format!("standard output cannot be written: {}", files::why(&error));
         let unread = error.kind() == std::io::ErrorKind::BrokenPipe;
         *BROKEN.lock().expect("no holder of this lock panics") = Some(Broken { why, unread });
     }
@@ -158,6 +159,11 @@ fn note(written: std::io::Result<()>) {
 /// Why standard output could not be written, if so.
 pub fn broken() -> Option<Broken> {
     BROKEN.lock().expect("no holder of this lock panics").clone()
+}
+
+/// The width of the terminal that standard output is, in columns; 0 if it is not a terminal.
+pub fn columns() -> usize {
+    screen::columns(Stream::Out)
 }
 
 /// Whether standard error is a terminal.

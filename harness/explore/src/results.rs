@@ -6,6 +6,7 @@ use crate::pattern::{PATTERNS, Pattern};
 use crate::plan::Plan;
 use crate::trial::Outcome;
 use harness_config::yaml;
+use harness_core::files;
 use harness_core::output;
 use quick_junit::{NonSuccessKind, Report, TestCase, TestCaseStatus, TestSuite};
 use serde::{Deserialize, Serialize};
@@ -194,10 +195,11 @@ impl Results {
     /// The file that could not be written, and why.
     pub fn write(&self, folder: &Path) -> Result<(), String> {
         let put = |path: &Path, text: String| {
-            output::file(path, text).map_err(|error| format!("{}: {error}", path.display()))
+            output::file(path, text).map_err(|error| format!("{}: {}", path.display(), files::why(&error)))
         };
         let findings = folder.join(FINDINGS_FOLDER);
-        std::fs::create_dir_all(&findings).map_err(|error| format!("{}: {error}", findings.display()))?;
+        std::fs::create_dir_all(&findings)
+            .map_err(|error| format!("{}: {}", findings.display(), files::why(&error)))?;
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         put(&folder.join(TRIALS_FILE), text + "\n")?;
         put(&folder.join(PAGE_FILE), to_page(self))?;

@@ -17,6 +17,7 @@ use harness_clouds::{
 use harness_clusters::CLOUD_NAME;
 use harness_clusters::images::{IMAGE_REGISTRY, RunId};
 use harness_core::check::chain;
+use harness_core::files;
 use harness_core::probe::{Pulse, poll};
 use harness_session::ccm::{Applier, CcmError};
 use harness_session::k8s::ClusterCaches;
@@ -69,7 +70,8 @@ async fn management(
 ) -> Result<Cluster, String> {
     let kubeconfig = folder.join("kubeconfig");
     let text = account_kubeconfig(cluster, variant)?;
-    std::fs::write(&kubeconfig, text).map_err(|error| format!("{}: {error}", kubeconfig.display()))?;
+    std::fs::write(&kubeconfig, text)
+        .map_err(|error| format!("{}: {}", kubeconfig.display(), files::why(&error)))?;
     let elsewhere = vec![format!("--kubeconfig={}", kubeconfig.display())];
     let arguments = [elsewhere, more].concat();
     let machine = MachineSpec {
@@ -104,7 +106,8 @@ impl<'a> Bench<'a> {
     pub(super) async fn start(means: &Means, question: &'a Question) -> Result<Bench<'a>, String> {
         let cell = &question.cell.cluster;
         let version = version(cell)?;
-        let folder = tempfile::tempdir().map_err(|error| format!("a folder for a kubeconfig: {error}"))?;
+        let folder = tempfile::tempdir()
+            .map_err(|error| format!("a folder for a kubeconfig: {}", files::why(&error)))?;
         let on_message: harness_clouds::OnMessage =
             std::sync::Arc::new(|what| tracing::warn!(what, "the cloud"));
         let cloud = &means.profile.cloud;

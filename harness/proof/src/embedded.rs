@@ -10,6 +10,7 @@ use bootstrap::CloudEndpoint;
 use futures::StreamExt;
 use harness_clusters::images::own_program;
 use harness_config::{Image, Profile};
+use harness_core::files;
 use std::num::NonZero;
 use std::sync::Arc;
 use tokio::runtime::Handle;
@@ -44,7 +45,8 @@ impl EmbeddedBench {
         let Some(Image::Command(command)) = &profile.image else {
             return Err("the profile 'reference' does not name a command of this program".to_owned());
         };
-        let program = own_program().map_err(|error| format!("the program of this process: {error}"))?;
+        let program =
+            own_program().map_err(|error| format!("the program of this process: {}", files::why(&error)))?;
         let program = vec![program.to_string_lossy().into_owned(), command.to_string()];
         let busy = std::thread::available_parallelism().map_or(2, NonZero::get) * 2;
         let turns = Arc::new(Semaphore::new(busy));

@@ -18,6 +18,7 @@ pub use kind::KindBench;
 pub use table::{Measured, Row, Tally, show, tally};
 
 use bootstrap::{Case, Cell, parse_cases};
+use harness_config::did_you_mean;
 use harness_core::files::{built_in, read};
 
 /// One cell of the table: a variant on a cluster, with the model's result.
@@ -39,7 +40,9 @@ pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
     let cases = parse_cases(&text, &table.display().to_string())?;
     if let Some(unknown) = names.iter().find(|name| cases.iter().all(|case| case.name != **name)) {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
-        return Err(format!("unknown variant '{unknown}'; known: {}", known.join(", ")));
+        let near = did_you_mean(unknown, &known);
+        let hint = if near.is_empty() { format!("; there are {}", known.join(", ")) } else { near };
+        return Err(format!("--case: there is no variant '{unknown}'{hint}"));
     }
     let mut questions = Vec::new();
     for case in cases.into_iter().filter(|case| names.is_empty() || names.contains(&case.name)) {

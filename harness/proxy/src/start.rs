@@ -85,12 +85,12 @@ pub enum StartError {
     #[error(transparent)]
     Authority(#[from] AuthorityError),
     /// It cannot listen on an address.
-    #[error("the proxy cannot listen on {address}: {source}")]
+    #[error("the proxy cannot listen on {address}: {}", system_errors::why_not_listening(cause))]
     Listen {
         /// The address.
         address: SocketAddr,
         /// The cause.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
 }
 
@@ -214,7 +214,7 @@ impl Drop for Running {
 }
 
 async fn bind(address: SocketAddr) -> Result<TcpListener, StartError> {
-    TcpListener::bind(address).await.map_err(|source| StartError::Listen { address, source })
+    TcpListener::bind(address).await.map_err(|cause| StartError::Listen { address, cause })
 }
 
 /// Any free port of the loopback address.

@@ -211,7 +211,7 @@ impl Upstream {
             if io.is_some_and(|io| io.kind() == std::io::ErrorKind::TimedOut) && is_connect {
                 return UpstreamError::Slow { url, limit: CONNECT_LIMIT };
             }
-            last = one.to_string();
+            last = io.map_or_else(|| system_errors::plain(&one.to_string()), system_errors::why);
             cause = one.source();
         }
         match is_connect {
@@ -247,7 +247,7 @@ fn tls(scheme: &Scheme, ca: Option<&Path>) -> Result<ClientConfig, UpstreamError
     let mut roots = RootCertStore::empty();
     if let Some(file) = ca {
         let failed = |why: String| UpstreamError::Certificates { file: file.to_owned(), why };
-        let text = std::fs::read(file).map_err(|error| failed(error.to_string()))?;
+        let text = std::fs::read(file).map_err(|error| failed(system_errors::why(&error)))?;
         for certificate in CertificateDer::pem_slice_iter(&text) {
             let certificate = certificate.map_err(|error| failed(error.to_string()))?;
             roots.add(certificate).map_err(|error| failed(error.to_string()))?;

@@ -48,5 +48,5 @@ pub use statement::{Digests, statement};
 pub use submission::{ABOUT_FILE, About, MadeBy, Row, broken_rules, minor_folder, table};
 pub use summary::{CHECKS_STAGE, summary, summary_without_verdict, verdict_line};
 pub use trend::{Trend, TrendChange, TrendCheck, TrendRun, trend};
-pub use verify::{Finding, Material, StreamFacts, sha256_digest, verify};
+pub use verify::{Finding, Material, ShownFindings, StreamFacts, sha256_digest, shown, verify};
 pub use wording::{because, outcome_word, verdict_word};

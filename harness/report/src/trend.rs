@@ -29,7 +29,9 @@ pub struct TrendRun {
     pub report: String,
     /// Its start time (RFC 3339).
     pub started: String,
-    /// The CCM's image.
+    /// The profile of the CCM.
+    pub profile: String,
+    /// The CCM's image, or its program.
     pub image: String,
     /// The version of Kubernetes.
     pub kubernetes: String,
@@ -95,6 +97,7 @@ pub fn trend(mut runs: Vec<(String, Ledger)>) -> Result<Trend, String> {
     let about = |(report, run): &(String, Ledger)| TrendRun {
         report: report.clone(),
         started: run.started.clone(),
+        profile: run.subject.profile.clone(),
         image: run.subject.image.clone(),
         kubernetes: run.subject.kubernetes_version.clone(),
         harness: run.subject.harness_version.clone(),
@@ -152,10 +155,10 @@ impl fmt::Display for Trend {
     /// A line for each run and one for each check, with one mark for each run in order.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, run) in self.runs.iter().enumerate() {
-            let image = if run.image.is_empty() { String::new() } else { format!(", {}", run.image) };
-            let TrendRun { report, started, kubernetes, .. } = run;
+            let image = if run.image.is_empty() { String::new() } else { format!(" ({})", run.image) };
+            let TrendRun { report, started, profile, kubernetes, .. } = run;
             let minute = started.get(..16).unwrap_or(started).replace('T', " ");
-            writeln!(f, "{:>3}  {minute}  Kubernetes {kubernetes}{image}  {report}", at + 1)?;
+            writeln!(f, "{:>3}  {minute}  {profile}{image}, Kubernetes {kubernetes}  {report}", at + 1)?;
         }
         writeln!(f, "\nmarks: . pass, F fail, B blocked, E environment error, - not judged")?;
         let width = self.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);

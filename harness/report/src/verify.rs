@@ -6,9 +6,11 @@
 
 mod differ;
 mod finding;
+mod shown;
 mod stream_facts;
 
 pub use finding::Finding;
+pub use shown::{ShownFindings, shown};
 pub use stream_facts::StreamFacts;
 
 use super::file::{DERIVED, Written, document};

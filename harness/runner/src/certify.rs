@@ -3,7 +3,7 @@
 use super::planned::Planned;
 use super::subject::{in_force, judged};
 use harness_clusters::{Fidelity, facts};
-use harness_config::{Origin, Problem, Problems, RunPlan, SHARD, declared_not_judged};
+use harness_config::{BACKEND, Origin, Problem, Problems, RunPlan, SHARD, declared_not_judged};
 use harness_core::ledger::{SetBy, option_of};
 use harness_testkit::Suite;
 
@@ -50,7 +50,9 @@ pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -
     let backend = plan.cluster.backend();
     if facts(backend).fidelity == Fidelity::Simulated {
         let what = format!("{backend} is a simulation and cannot certify; use '--cluster kind'");
-        problems.push(refused("cluster.backend", what));
+        let is_typed = plan.settings.iter().any(|one| one.setting == BACKEND && one.from == SetBy::Option);
+        let origin = if is_typed { Origin::CommandLine } else { Origin::Settings };
+        problems.push(Problem { origin, ..refused(BACKEND, what) });
     }
     if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
 }
@@ -83,7 +85,7 @@ mod tests {
             "capabilities.zones: the profile declares it, but no check judges it",
             "limits.scale: 2 is less strict than the contract's 1 (option)",
             "limits.budgets.watch: 20s is less strict than the contract's 10s (option)",
-            "cluster.backend: embedded is a simulation",
+            "--cluster: embedded is a simulation",
         ] {
             assert!(why.contains(part), "{part} is not in {why}");
         }

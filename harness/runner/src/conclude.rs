@@ -5,6 +5,7 @@ use super::page::page_of;
 use super::results::{make_ready, without_empty_evidence};
 use harness_config::{Completeness, RunPlan};
 use harness_core::events::{EVENTS_FILE, Events, Payload, Sink};
+use harness_core::files;
 use harness_core::ledger::Conformance;
 use harness_core::ledger::Ledger;
 use harness_core::output::{self, Tone};
@@ -90,7 +91,7 @@ pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
 pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
     let write = |name: &str, text: Result<String, String>| {
         let path = folder.join(name);
-        let outcome = text.and_then(|text| output::file(&path, text).map_err(|error| error.to_string()));
+        let outcome = text.and_then(|text| output::file(&path, text).map_err(|error| files::why(&error)));
         match &outcome {
             Ok(()) => events.say_detail(format!("wrote {}", path.display())),
             Err(why) => events.say(format!("error: {} could not be written: {why}", path.display())),

@@ -100,13 +100,14 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     let planned = plan_for(suites, &plan, &Offer::declared(&plan.profile), judging)
         .map_err(|problems| Refusal::new(exit::USAGE, problems))?;
     if !planned.iter().any(|one| one.choice == Choice::Selected) {
-        let why = "no check is selected: each is deselected, or needs a capability that the profile does not declare";
-        return Err(Refusal { code: exit::NOTHING_SELECTED, why: why.to_owned(), shown: why.to_owned() });
+        let why = "no check is selected: the options leave out all of them, or the profile does not declare what they need; \
+                   'ccm-conformance plan' with the same options shows the reason for each";
+        return Err(Refusal::new(exit::NOTHING_SELECTED, why));
     }
     enough_files().map_err(|why| Refusal::new(exit::ENVIRONMENT, why))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| {
-        Refusal::new(exit::ENVIRONMENT, format!("cannot start the async runtime: {error}"))
+        Refusal::new(exit::ENVIRONMENT, format!("cannot start the async runtime: {}", files::why(&error)))
     })?;
     let last = FinalReport::default();
     guard(runtime.handle(), cancel.clone(), orderly(plan.cluster.desired()), last.clone());

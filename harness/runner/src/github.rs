@@ -1,6 +1,7 @@
 //! Output for GitHub Actions: annotations in its log, and a summary on the job's page.
 
 use harness_core::events::Events;
+use harness_core::files;
 use harness_core::ledger::Ledger;
 use harness_core::output;
 use harness_report::{GithubJob, annotations, step_summary};
@@ -18,7 +19,9 @@ pub fn tell_github(ledger: &Ledger, results: &Path, events: &Events, annotates: 
     output::workflow_commands(&annotations(ledger, &job));
     let Some(file) = variable("GITHUB_STEP_SUMMARY") else { return };
     let opened = OpenOptions::new().create(true).append(true).open(&file);
-    if let Err(why) = opened.and_then(|mut opened| opened.write_all(step_summary(ledger, &job).as_bytes())) {
+    if let Err(error) = opened.and_then(|mut opened| opened.write_all(step_summary(ledger, &job).as_bytes()))
+    {
+        let why = files::why(&error);
         events.say(format!("error: the job's summary {file} could not be written: {why}"));
     }
 }

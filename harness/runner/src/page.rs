@@ -3,6 +3,7 @@
 use harness_config::contract::{Contract, Row};
 use harness_core::check::{chain, row_of};
 use harness_core::events::open_stream;
+use harness_core::files;
 use harness_core::ledger::{Entry, Ledger};
 use harness_report::{Demand, Demands, Evidence, PageMaterial, to_page};
 use std::collections::BTreeSet;
@@ -68,7 +69,8 @@ pub(super) fn evidence<'a>(entries: impl IntoIterator<Item = &'a Entry>, folder:
         let mut files: Vec<_> = files.flatten().filter(is_file).collect();
         files.sort_by_key(DirEntry::file_name);
         for file in files {
-            let text = end_of(&file.path()).unwrap_or_else(|error| format!("could not be read: {error}"));
+            let text = end_of(&file.path())
+                .unwrap_or_else(|error| format!("could not be read: {}", files::why(&error)));
             let Some(left) = room.checked_sub(text.len()) else { return all };
             room = left;
             let name = file.file_name().to_string_lossy().into_owned();

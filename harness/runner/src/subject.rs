@@ -4,7 +4,8 @@ use super::planned::{Planned, framework_notes, of_contract};
 use harness_clusters::{Fidelity, facts};
 use harness_config::contract::{Contract, CountedCheck};
 use harness_config::{
-    BACKEND, BackendKind, CLUSTERS, Choice, RunPlan, SEED, SELECT, SHARD, TEST_FILTER, declared_not_judged,
+    BACKEND, BackendKind, CLUSTERS, Choice, Image, RunPlan, SEED, SELECT, SHARD, TEST_FILTER,
+    declared_not_judged,
 };
 use harness_core::check::{Before, Capability};
 use harness_core::ledger::{ContractComparison, SetBy, Setting, ShardOf, SkipReason, Subject};
@@ -46,7 +47,7 @@ pub(super) fn subject(
     if let Some(session) = lanes.first() {
         effective(&mut subject.settings, CLUSTERS, lanes.len().to_string());
         let (state, record) = (session.state(), &session.state().cluster);
-        subject.image.clone_from(&state.ccm_image);
+        subject.image = tested(plan, &state.ccm_image);
         subject.image_digest.clone_from(&state.ccm_image_digest);
         let about = record.about.clone();
         match about.seed {
@@ -73,6 +74,18 @@ pub(super) fn subject(
         subject.settings.extend(notes.into_iter().map(setting));
     }
     subject
+}
+
+/// What was tested, as the user named it. A program stands in Pods under the name of an image that does not exist, which
+/// says nothing to a user.
+fn tested(plan: &RunPlan, image: &str) -> String {
+    match (&plan.binary, &plan.profile.image) {
+        _ if image.is_empty() => String::new(),
+        (Some(binary), _) => binary.display().to_string(),
+        (None, Some(Image::Command(command))) => format!("{command}, a part of ccm-conformance"),
+        (None, Some(Image::Build(build))) => format!("{} of package {}", build.binary, build.package),
+        (None, Some(Image::Reference(_)) | None) => image.to_owned(),
+    }
 }
 
 /// The effective value of a setting that leaves a choice.

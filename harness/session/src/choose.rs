@@ -3,7 +3,7 @@
 use super::SessionError;
 use super::manifests::load_manifests;
 use crate::ccm::{Manifests, mentions, substitute};
-use harness_clusters::{available_kind_image, facts};
+use harness_clusters::{Runs, available_kind_image, facts};
 use harness_config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
 use harness_core::check::chain;
 use serde_json::Value;
@@ -67,20 +67,35 @@ pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
 /// Whether the CCM's image or program is known.
 ///
 /// # Errors
-/// [`SessionError::Usage`]: neither the profile nor its manifests name an image, and no program was given.
+/// [`SessionError::Usage`]: neither the profile nor its manifests name an image, and no program was given; or the cluster
+/// cannot run images.
 pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
     let profile = &plan.profile;
-    if plan.binary.is_some() || profile.image.is_some() || profile.deploys_nothing() {
+    if plan.binary.is_some() || profile.deploys_nothing() {
         return Ok(());
     }
-    let manifests = load_manifests(plan)?;
-    match manifests.as_ref().and_then(Manifests::image) {
-        Some(image) if stood_for(image, &profile.placeholders).is_some() => Ok(()),
-        Some(_) | None => Err(SessionError::Usage(format!(
-            "neither profile '{}' nor its manifests name the CCM's image: pass its program with '--cluster embedded \
-             --binary PATH', or add 'image: {{reference: IMAGE}}' to {}",
-            profile.name,
-            profile.file.display()
+    let image = match &profile.image {
+        Some(Image::Command(_) | Image::Build(_)) => return Ok(()),
+        Some(Image::Reference(image)) => image.clone(),
+        None => {
+            let manifests = load_manifests(plan)?;
+            let written = manifests.as_ref().and_then(Manifests::image);
+            written.and_then(|image| stood_for(image, &profile.placeholders)).ok_or_else(|| {
+                SessionError::Usage(format!(
+                    "neither profile '{}' nor its manifests name the CCM's image: pass its program with '--cluster \
+                     embedded --binary PATH', or add 'image: {{reference: IMAGE}}' to {}",
+                    profile.name,
+                    profile.file.display()
+                ))
+            })?
+        }
+    };
+    let backend = plan.cluster.backend();
+    match facts(backend).runs {
+        Runs::Images => Ok(()),
+        Runs::Programs => Err(SessionError::Usage(format!(
+            "the CCM is the image {image}, but the {backend} cluster runs programs: pass the CCM's program with '--binary \
+             PATH', or use '--cluster kind'"
         ))),
     }
 }
@@ -148,7 +163,7 @@ mod tests {
     #[test]
     fn a_ccm_without_an_image_is_refused_before_anything_is_started() {
         let folder = tempfile::tempdir().expect("a folder");
-        let checked = |written: &str, profile: &str, binary: Option<&str>| {
+        let on = |backend: BackendKind, written: &str, profile: &str, binary: Option<&str>| {
             let text = format!(
                 "apiVersion: ccm-conformance/v1\nkind: Profile\nname: acme\nmanifests: [ccm.yaml]\ncapabilities: {{}}\n{profile}"
             );
@@ -160,15 +175,27 @@ mod tests {
             let (profile, binary) = (Some(folder.path().display().to_string()), binary.map(str::to_owned));
             let wanted =
                 plan(&Source::Defaults, RunFile { profile, binary, ..RunFile::default() }).expect("a plan");
-            let cluster = wanted.cluster.clone().settled(BackendKind::Embedded);
+            let cluster = wanted.cluster.clone().settled(backend);
             check_image(&wanted.on(cluster))
+        };
+        let checked = |written: &str, profile: &str, binary: Option<&str>| {
+            on(BackendKind::Kind, written, profile, binary)
         };
         let error = checked("${IMAGE}", "", None).expect_err("no image is given");
         let said = error.to_string();
         assert!(error.is_usage() && said.contains("--cluster embedded --binary PATH"), "{said}");
         assert!(said.contains("profile.yaml"), "{said}");
         assert!(checked("${IMAGE}", "image: {reference: 'example/ccm:1'}\n", None).is_ok());
-        assert!(checked("${IMAGE}", "", Some("/bin/sh")).is_ok());
+        assert!(on(BackendKind::Embedded, "${IMAGE}", "", Some("/bin/sh")).is_ok());
+        for (written, profile) in
+            [("${IMAGE}", "image: {reference: 'example/ccm:1'}\n"), ("example/ccm:1", "")]
+        {
+            let said = on(BackendKind::Embedded, written, profile, None).expect_err("an image").to_string();
+            assert!(
+                said.starts_with("the CCM is the image example/ccm:1, but the embedded cluster"),
+                "{said}"
+            );
+        }
         assert!(checked("example/ccm:1", "", None).is_ok());
         assert!(checked("${OWN}", "placeholders: {OWN: 'example/ccm:1'}\n", None).is_ok());
     }

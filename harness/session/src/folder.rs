@@ -1,6 +1,7 @@
 //! What the processes of one run share: a folder, the files in it, and the locks.
 
 use harness_clusters::reaper;
+use harness_core::files;
 use harness_core::owner::{Liveness, Owner};
 use rustix::fs::{CWD, Mode, OFlags, RenameFlags, fstat, openat, renameat_with};
 use rustix::io::Errno;
@@ -139,11 +140,21 @@ impl RunDir {
             Ok(folder) => folder,
             Err(Errno::NOENT) => return Liveness::Gone,
             Err(Errno::ACCESS) => return unknown("its folder belongs to another user"),
-            Err(error) => return Liveness::Unknown(format!("its folder cannot be opened: {error}")),
+            Err(error) => {
+                return Liveness::Unknown(format!(
+                    "its folder cannot be opened: {}",
+                    files::why(&error.into())
+                ));
+            }
         };
         let user = match fstat(&folder) {
             Ok(facts) => facts.st_uid,
-            Err(error) => return Liveness::Unknown(format!("its folder cannot be examined: {error}")),
+            Err(error) => {
+                return Liveness::Unknown(format!(
+                    "its folder cannot be examined: {}",
+                    files::why(&error.into())
+                ));
+            }
         };
         if user != geteuid().as_raw() {
             return Liveness::Unknown(format!("its folder belongs to user {user}"));
@@ -160,7 +171,12 @@ impl RunDir {
             Err(Errno::LOOP) => {
                 return unknown("its owner.lock is a symbolic link, which a run never creates");
             }
-            Err(error) => return Liveness::Unknown(format!("its owner.lock cannot be opened: {error}")),
+            Err(error) => {
+                return Liveness::Unknown(format!(
+                    "its owner.lock cannot be opened: {}",
+                    files::why(&error.into())
+                ));
+            }
         };
         if !lock.metadata().is_ok_and(|facts| facts.is_file()) {
             return unknown("its owner.lock is not a regular file");
@@ -168,7 +184,7 @@ impl RunDir {
         match lock.try_lock() {
             Ok(()) => Liveness::Gone,
             Err(TryLockError::Error(error)) => {
-                Liveness::Unknown(format!("its owner.lock cannot be locked: {error}"))
+                Liveness::Unknown(format!("its owner.lock cannot be locked: {}", files::why(&error)))
             }
             Err(TryLockError::WouldBlock) => {
                 let mut text = String::new();

@@ -8,6 +8,7 @@ mod causes;
 use crate::CheckCx;
 use causes::{Traces, causes};
 use harness_core::check::chain;
+use harness_core::files;
 use harness_core::output;
 use harness_session::ccm::{Form, LOG_BYTES, LogEnd, containers_of, last_lines, log_end};
 use harness_session::{Session, show_entry};
@@ -36,9 +37,11 @@ pub async fn take(
 ) -> Result<Vec<String>, String> {
     let session = cx.session();
     let write = |name: &str, text: String| {
-        output::file(&folder.join(name), text).map_err(|error| format!("writing {name}: {error}"))
+        output::file(&folder.join(name), text)
+            .map_err(|error| format!("writing {name}: {}", files::why(&error)))
     };
-    std::fs::create_dir_all(folder).map_err(|error| format!("creating {}: {error}", folder.display()))?;
+    std::fs::create_dir_all(folder)
+        .map_err(|error| format!("creating {}: {}", folder.display(), files::why(&error)))?;
     write("verdict.txt", format!("{}\n{verdict}\n", cx.id()))?;
     if !session.has_cluster() {
         // The verdict already contains all output of a plugin.

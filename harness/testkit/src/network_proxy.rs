@@ -157,7 +157,7 @@ impl<'a> NetworkProxy<'a> {
             return Err(self.violation(
                 "its server starts",
                 "a server that takes TLS connections",
-                error.to_string(),
+                files::why(&error),
             ));
         }
         Ok(ProxyProcesses { proxy: self, bench, echo: Echo::new().await? })
@@ -172,7 +172,7 @@ impl ProxyProcesses<'_> {
     pub fn start_agent(&mut self, name: &str) -> Verdict {
         self.bench
             .start_agent(name)
-            .map_err(|error| self.broken("its agents start", "a process", &error.to_string()))
+            .map_err(|error| self.broken("its agents start", "a process", &files::why(&error)))
     }
 
     /// Kills the agent with that name.
@@ -190,7 +190,7 @@ impl ProxyProcesses<'_> {
     pub fn freeze_agent(&self, name: &str) -> Verdict {
         self.bench
             .freeze(name)
-            .map_err(|error| self.broken("its agents run", "a process", &error.to_string()))
+            .map_err(|error| self.broken("its agents run", "a process", &files::why(&error)))
     }
 
     /// Waits until the server has registered the agent with that name: a moment after it has connected, or the full time

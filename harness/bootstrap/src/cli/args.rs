@@ -111,7 +111,7 @@ impl SetArgs {
 
     /// Reads all manifests.
     pub(super) fn read(&self, stdin: &mut dyn Read) -> Result<Checked, String> {
-        let assumed = Assumed::parse(&self.assume)?;
+        let assumed = Assumed::parse(&self.assume).map_err(|why| format!("--assume: {why}"))?;
         let (sources, problems) = Source::read(&self.paths, stdin);
         let checked = Checked::read(sources, problems, assumed, self.ccm.as_deref());
         if let Some(named) = &self.ccm
@@ -189,7 +189,7 @@ impl ClusterArgs {
         for label in &self.node_label {
             let (key, value) = label
                 .split_once('=')
-                .ok_or_else(|| format!("invalid label '{label}': expected KEY=VALUE"))?;
+                .ok_or_else(|| format!("--node-label: invalid label '{label}': expected KEY=VALUE"))?;
             labels.insert(key.to_owned(), value.to_owned());
         }
         let mut cnis = if self.cni.is_empty() { Cni::DEFAULT.to_vec() } else { self.cni.clone() };

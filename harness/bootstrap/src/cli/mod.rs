@@ -35,7 +35,7 @@ pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write
             code
         }
         Err(message) => {
-            let _ = writeln!(err, "{message}");
+            let _ = write!(err, "error: {message}\n");
             USAGE
         }
     }
@@ -99,7 +99,8 @@ fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
             ));
         }
     };
-    std::fs::write(path, text).map_err(|e| format!("--graph {}: cannot be written: {e}", path.display()))?;
+    std::fs::write(path, text)
+        .map_err(|e| format!("--graph {}: cannot be written: {}", path.display(), system_errors::why(&e)))?;
     Ok(format!("graph of {} with CNI {}: {}\n", cell.cluster.topology, cell.cluster.cni, path.display()))
 }
 

@@ -46,8 +46,13 @@ fn folder(path: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Problem>) -
     let name = path.display().to_string();
     let mut found = 0;
     for entry in WalkDir::new(path).sort_by_file_name() {
-        let entry =
-            entry.map_err(|e| Problem::of_file(&name, format!("cannot be listed: {e}"), "check the path"))?;
+        let entry = entry.map_err(|e| {
+            Problem::of_file(
+                &name,
+                format!("cannot be listed: {}", system_errors::plain(&e.to_string())),
+                "check the path",
+            )
+        })?;
         let manifest = entry.path().extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
         // Files that kustomize and helm read themselves are not manifests.
         let tool = ["kustomization.yaml", "kustomization.yml", "Chart.yaml", "values.yaml"];
@@ -102,17 +107,16 @@ fn why(error: &std::io::Error) -> String {
     match error.kind() {
         std::io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
         _ => {
-            format!("cannot be opened: {}", error.to_string().split(" (os error").next().unwrap_or_default())
+            format!("cannot be opened: {}", system_errors::why(error))
         }
     }
 }
 
 fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {
     let mut bytes = Vec::new();
-    reader
-        .take(LARGEST + 1)
-        .read_to_end(&mut bytes)
-        .map_err(|e| Problem::of_file(name, format!("cannot be read: {e}"), "check the path"))?;
+    reader.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| {
+        Problem::of_file(name, format!("cannot be read: {}", system_errors::why(&e)), "check the path")
+    })?;
     if bytes.len() as u64 > LARGEST {
         let what = format!("is larger than {} MiB", LARGEST / 1024 / 1024);
         return Err(Problem::of_file(name, what, "split it, or name the files that belong to the CCM"));

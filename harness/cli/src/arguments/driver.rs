@@ -19,10 +19,12 @@ Exit codes:
   0    every promise was kept
   1    one was broken
   2    wrong usage; nothing was started
-  3    the driver does not start or does not answer, or what it answers is not a driver's
+  3    the driver does not start, does not answer, or does not speak the
+       protocol
 
 Example:
-  ccm-conformance driver check --command python3 driver.py --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
+  ccm-conformance driver check --command python3 driver.py \\
+    --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
 
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command", "image", "profile"])))]

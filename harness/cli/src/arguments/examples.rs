@@ -5,8 +5,8 @@ Exit codes:
   0    conformant, or partial (with --require-complete: conformant only)
   1    a MUST check failed
   2    wrong usage or configuration; nothing was started
-  3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check failed,
-       or the report could not be written
+  3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check
+       failed, or the report could not be written
   4    no check was selected
   130  interrupted
 
@@ -15,9 +15,9 @@ Example:
 
 pub(super) const RUN_EXAMPLES: &str = "\
 Examples:
-  ccm-conformance run                                             the reference CCM
+  ccm-conformance run                         # the reference CCM
   ccm-conformance run --profile ./acme --binary ./acme-ccm --cluster embedded
-  ccm-conformance run --profile ./acme --image acme-ccm:v1 --cluster kind --only 'SVC-*'
+  ccm-conformance run --profile ./acme --image acme-ccm:v1 --only 'SVC-*'
   ccm-conformance run --quiet --max-fail 1 --output json";
 
 pub(super) const PLAN_EXAMPLES: &str = "\
@@ -32,8 +32,8 @@ Examples:
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
 Examples:
-  ccm-conformance explain NODE-INIT-01                            a check
-  ccm-conformance explain SVC-UPD-01                              a row of the contract, with all its claims";
+  ccm-conformance explain NODE-INIT-01        # a check
+  ccm-conformance explain SVC-UPD-01          # a row, with all its checks";
 
 pub(super) const MERGE_EXAMPLES: &str = "\
 Example:
@@ -45,20 +45,21 @@ Example:
 
 pub(super) const ATTEST_EXAMPLES: &str = "\
 Example:
-  ccm-conformance attest conformance-results/report.yaml --key key.pem > attestation.json";
+  ccm-conformance attest conformance-results/report.yaml --key key.pem > a.json";
 
 pub(super) const IMAGE_EXAMPLES: &str = "\
 Example:
-  ccm-conformance image --out image.tar                           then: docker load --input image.tar";
+  ccm-conformance image --out image.tar && docker load --input image.tar";
 
 pub(super) const COMPLETIONS_EXAMPLES: &str = "\
 Examples:
   source <(ccm-conformance completions bash)
-  ccm-conformance completions fish > ~/.config/fish/completions/ccm-conformance.fish";
+  ccm-conformance completions fish > \\
+    ~/.config/fish/completions/ccm-conformance.fish";
 
 pub(super) const MAN_EXAMPLES: &str = "\
 Example:
-  ccm-conformance man --out man                                   then: man -l man/ccm-conformance-run.1";
+  ccm-conformance man --out man && man -l man/ccm-conformance-run.1";
 
 pub(super) const DOCTOR_EXAMPLES: &str = "\
 Examples:
@@ -67,8 +68,8 @@ Examples:
 
 pub(super) const CLEAN_EXAMPLES: &str = "\
 Examples:
-  ccm-conformance clean                                           what ended runs left
-  ccm-conformance clean --all --yes                               also what belongs to running ones";
+  ccm-conformance clean                 # what ended runs left
+  ccm-conformance clean --all --yes     # also what belongs to running ones";
 
 pub(super) const CLUSTER_EXAMPLES: &str = "\
 Examples:
@@ -77,7 +78,7 @@ Examples:
 
 pub(super) const INIT_EXAMPLES: &str = "\
 Example:
-  ccm-conformance init --manifests deploy/ --name acme            writes ./acme";
+  ccm-conformance init --manifests deploy/ --name acme    # writes ./acme";
 
 pub(super) const VERIFY_EXAMPLES: &str = "\
 Example:
@@ -103,8 +104,9 @@ Exit codes:
 
 Examples:
   ccm-conformance explore --profile ./acme --binary ./acme-ccm --budget 10m
-  ccm-conformance explore --scenario service-life --pattern answer-lost,killed-after
-  ccm-conformance explore --replay conformance-results/explore/findings/01-service-life-down.yaml";
+  ccm-conformance explore --scenario service-life --pattern answer-lost
+  ccm-conformance explore --replay \\
+    conformance-results/explore/findings/01-service-life-down.yaml";
 
 pub(super) const CONTROLS_EXAMPLES: &str = "\
 Examples:
@@ -113,10 +115,11 @@ Examples:
 
 pub(super) const EXPORT_EXAMPLES: &str = "\
 Examples:
-  ccm-conformance export conformance-results/report.yaml --format sarif --out ccm.sarif
-  ccm-conformance export conformance-results/report.yaml --format prow --out artifacts-of-the-job
-  ccm-conformance export conformance-results/report.yaml --format otlp |
-    curl --data-binary @- --header 'Content-Type: application/json' http://localhost:4318/v1/traces";
+  cd conformance-results
+  ccm-conformance export report.yaml --format sarif --out ccm.sarif
+  ccm-conformance export report.yaml --format prow --out artifacts-of-the-job
+  ccm-conformance export report.yaml --format otlp | curl --data-binary @- \\
+    --header 'Content-Type: application/json' http://localhost:4318/v1/traces";
 
 pub(super) const TREND_EXAMPLES: &str = "\
 Example:
@@ -126,12 +129,14 @@ pub(super) const BISECT_EXAMPLES: &str = "\
 Exit codes:
   0    found: the first bad commit is printed
   2    wrong usage, or the good commit fails, or the bad commit passes
-  3    the commit cannot be found, because commits around it cannot be built or judged
+  3    the commit cannot be found, because commits around it cannot be built
+       or judged
   130  interrupted
 
 Example, in a checkout of the CCM:
-  ccm-conformance bisect --good v1.3.0 --bad main --build 'go build -o acme-ccm ./cmd/acme-ccm' \\
-    --binary acme-ccm --check SVC-UPD-01.node-port -- --profile ./deploy/conformance --cluster embedded";
+  ccm-conformance bisect --good v1.3.0 --bad main --binary acme-ccm \\
+    --build 'go build -o acme-ccm ./cmd/acme-ccm' \\
+    --check SVC-UPD-01.node-port -- --profile ./acme --cluster embedded";
 
 pub(super) const COVERAGE_EXAMPLES: &str = "\
 Examples:
@@ -144,12 +149,13 @@ Example:
 
 pub(super) const INIT_CLOUD_EXAMPLES: &str = "\
 Example:
-  ccm-conformance init cloud acme                                 writes ./acme";
+  ccm-conformance init cloud acme             # writes ./acme";
 
 pub(super) const PACK_EXAMPLES: &str = "\
 Example:
-  ccm-conformance submission pack conformance-results/report.yaml --vendor acme \\
-    --product 'Acme CCM' --product-version v1.2.3 --url https://acme.example/ccm";
+  ccm-conformance submission pack conformance-results/report.yaml \\
+    --vendor acme --product 'Acme CCM' --product-version v1.2.3 \\
+    --url https://acme.example/ccm";
 
 pub(super) const SUBMISSION_CHECK_EXAMPLES: &str = "\
 Example:

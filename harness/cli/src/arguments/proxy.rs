@@ -5,15 +5,18 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 const EXIT_CODES: &str = "\
-Runs until SIGTERM or SIGINT. The first line on standard output says where it listens.
+Runs until SIGTERM or SIGINT. The first line on standard output names the
+addresses on which it listens.
 
 Exit codes:
   0    it was stopped by a signal
   2    wrong usage, or an error in the routes
-  3    the upstream does not answer, or has no accepted certificate; an address is in use
+  3    the upstream does not answer, or has no accepted certificate; an address
+       is in use
 
 Example:
-  ccm-conformance proxy --listen 127.0.0.1:8080 --upstream https://api.example --routes routes.yaml --journal calls.jsonl";
+  ccm-conformance proxy --listen 127.0.0.1:8080 --routes routes.yaml \\
+    --upstream https://api.example --journal calls.jsonl";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_CODES)]

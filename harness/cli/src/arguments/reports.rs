@@ -67,6 +67,9 @@ pub(crate) struct VerifyOptions {
     /// Exit with 1 if the result is partial
     #[arg(long)]
     pub(crate) require_complete: bool,
+    /// Output format; 'json' has every reason of a refusal, 'text' the first of each kind
+    #[arg(long, value_enum, default_value_t = ListOutput::Text)]
+    pub(crate) output: ListOutput,
 }
 
 #[derive(Debug, Args)]

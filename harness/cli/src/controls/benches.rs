@@ -6,6 +6,7 @@ use harness_clouds::Settings;
 use harness_config::{Keep, RunPlan};
 use harness_core::check::chain;
 use harness_core::events::{EVENTS_FILE, Events};
+use harness_core::files;
 use harness_core::probe::pause;
 use harness_runner::{Quiet, begin_in, end_run, judge_subject, write_reports};
 use harness_session::up::{Environment, Leave, Prepared};
@@ -115,7 +116,8 @@ impl Benches<'_> {
     fn judge_apart(&self, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let (began, output) = (Instant::now(), plan.output.clone());
-        let events = begin_in(&output, Vec::new()).map_err(|e| format!("{}: {e}", output.display()))?;
+        let events =
+            begin_in(&output, Vec::new()).map_err(|e| format!("{}: {}", output.display(), files::why(&e)))?;
         let mut environment = Environment::new(Prepared::new(Arc::new(plan)), 0);
         let up = self.handle.block_on(environment.up(&events, self.cancel)).map_err(|error| chain(&error));
         let ended = up.and_then(|session| {
@@ -157,8 +159,8 @@ impl Benches<'_> {
     fn judge_one(&self, first: &Session, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let began = Instant::now();
-        let events =
-            begin_in(&plan.output, Vec::new()).map_err(|e| format!("{}: {e}", plan.output.display()))?;
+        let events = begin_in(&plan.output, Vec::new())
+            .map_err(|e| format!("{}: {}", plan.output.display(), files::why(&e)))?;
         let output = plan.output.clone();
         let joining = Session::join(
             Arc::new(plan),

@@ -140,7 +140,7 @@ pub(crate) const ALL: &str = "all";
 /// # Errors
 /// A selected entry does not exist.
 pub(crate) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, String> {
-    chosen_of("mutants/mutants.yaml", "mutant", (chosen, share), |one: &Mutant| &one.mutant)
+    chosen_of("mutants/mutants.yaml", ("mutant", "mutant"), (chosen, share), |one: &Mutant| &one.mutant)
 }
 
 /// The selected entries of `strangers.yaml`; without a selection, the share of all.
@@ -148,7 +148,12 @@ pub(crate) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, St
 /// # Errors
 /// A choice that is not in the list.
 pub(crate) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
-    chosen_of("mutants/strangers.yaml", "stranger", (chosen, share), |one: &Stranger| &one.stranger)
+    chosen_of(
+        "mutants/strangers.yaml",
+        ("stranger", "conforming variant"),
+        (chosen, share),
+        |one: &Stranger| &one.stranger,
+    )
 }
 
 /// The selected entries of `adversaries.yaml`; without a selection, the share of all.
@@ -156,12 +161,14 @@ pub(crate) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>
 /// # Errors
 /// A choice that is not in the list.
 pub(crate) fn adversaries(chosen: &[String], share: Share) -> Result<Vec<Adversary>, String> {
-    chosen_of("mutants/adversaries.yaml", "adversary", (chosen, share), |one: &Adversary| &one.adversary)
+    chosen_of("mutants/adversaries.yaml", ("adversary", "adversary"), (chosen, share), |one: &Adversary| {
+        &one.adversary
+    })
 }
 
 fn chosen_of<T: DeserializeOwned>(
     name: &str,
-    kind: &str,
+    (option, kind): (&str, &str),
     (chosen, share): (&[String], Share),
     id: impl Fn(&T) -> &String,
 ) -> Result<Vec<T>, String> {
@@ -174,7 +181,9 @@ fn chosen_of<T: DeserializeOwned>(
     }
     if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
         let near = did_you_mean(unknown, list.iter().map(|one| id(one).as_str()));
-        return Err(format!("no {kind} '{unknown}'{near}; 'ccm-conformance controls --list' shows them"));
+        let hint =
+            if near.is_empty() { "; 'ccm-conformance controls --list' shows all" } else { near.as_str() };
+        return Err(format!("--{option}: there is no {kind} '{unknown}'{hint}"));
     }
     list.retain(|one| chosen.contains(id(one)));
     Ok(list)
@@ -199,7 +208,11 @@ mod tests {
             adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
         assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
         let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
-        assert!(refused.starts_with("no stranger 'S-NOBODY'") && refused.contains("--list"), "{refused}");
+        assert!(
+            refused.starts_with("--stranger: there is no conforming variant 'S-NOBODY'")
+                && refused.contains("--list"),
+            "{refused}"
+        );
         let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
         assert_eq!(all.len(), strangers.len());
         let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");

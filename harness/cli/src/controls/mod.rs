@@ -21,6 +21,7 @@ use harness_clusters::facts;
 use harness_components::component::of_kind;
 use harness_config::{Offer, ProfileKind, Source};
 use harness_core::events::Events;
+use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Verbosity;
 use harness_report::exit;
@@ -38,25 +39,25 @@ use tokio::runtime::Runtime;
 use tokio_util::sync::CancellationToken;
 
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
-    if options.list {
-        return match show::shown(options) {
-            Ok(text) => {
-                output::out(&text);
-                ExitCode::from(exit::CONFORMANT)
-            }
-            Err(why) => {
-                output::err(&format!("error: {why}"));
-                ExitCode::from(exit::USAGE)
-            }
-        };
+    match show::shown(options) {
+        Ok(text) if options.list => {
+            output::out(&text);
+            return ExitCode::from(exit::CONFORMANT);
+        }
+        // What was named exists.
+        Ok(_) => {}
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            return ExitCode::from(exit::USAGE);
+        }
     }
     let ccm = of_kind(ProfileKind::Profile);
-    let (with_mutants, with_nothing) = match (
-        planned(&Source::Defaults, overrides(options, ccm.changeable())),
-        planned(&Source::Defaults, soaking(overrides(options, harness_config::NULL_PROFILE), Some(SOAK))),
-    ) {
-        (Ok(with_mutants), Ok(with_nothing)) => (with_mutants, with_nothing),
-        (Err(code), _) | (_, Err(code)) => return code,
+    let without = soaking(overrides(options, harness_config::NULL_PROFILE), Some(SOAK));
+    let both = planned(&Source::Defaults, overrides(options, ccm.changeable()))
+        .and_then(|with_mutants| Ok((with_mutants, planned(&Source::Defaults, without)?)));
+    let (with_mutants, with_nothing) = match both {
+        Ok(both) => both,
+        Err(code) => return code,
     };
     let everything = match plan_checks(suites, &with_mutants, &Offer::declared(&with_mutants.profile)) {
         Ok(everything) => everything,
@@ -65,9 +66,9 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let (events, runtime) = match (open(&with_mutants, Verbosity::Normal), Runtime::new()) {
         (Ok(events), Ok(runtime)) => (events, runtime),
         (opened, started) => {
-            let why = opened.err().or(started.err()).map(|error| error.to_string()).unwrap_or_default();
+            let why = opened.err().or(started.err()).map(|error| files::why(&error)).unwrap_or_default();
             let events = harness_core::progress::Terminal::alone();
-            events.say(format!("error: {} or a runtime: {why}", with_mutants.output.display()));
+            events.say(format!("error: {} cannot be used: {why}", with_mutants.output.display()));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };

@@ -1,6 +1,7 @@
 //! The results of `controls`, as a line and as `controls.yaml`.
 
 use super::outcome::{Became, Judged};
+use harness_core::files;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -83,7 +84,7 @@ impl Results {
         let text = harness_config::yaml::to_string(self).map_err(|error| error.to_string())?;
         std::fs::create_dir_all(folder)
             .and_then(|()| harness_core::output::file(&file, text))
-            .map_err(|error| format!("{}: {error}", file.display()))?;
+            .map_err(|error| format!("{}: {}", file.display(), files::why(&error)))?;
         Ok(file)
     }
 }

@@ -3,6 +3,7 @@
 use harness_clusters::{Need, Remedy, Requirement, State, requirements};
 use harness_config::BackendKind;
 use harness_core::bounded;
+use harness_core::files;
 
 /// Programs that some commands start, and their purpose. None is needed to test a CCM.
 const TOOLS: &[(&str, &[&str], &str, &str)] = &[
@@ -81,7 +82,7 @@ fn tool(name: &'static str, asked: &[&str], needed_for: &'static str, way_out: &
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             (State::Missing, format!("there is no program '{name}' in PATH"))
         }
-        Err(error) => (State::Missing, error.to_string()),
+        Err(error) => (State::Missing, files::why_not_started(&error)),
     };
     let way_out = if state == State::Fine { String::new() } else { way_out.to_owned() };
     Requirement { what: name, state, found, needed_for, need: Need::Advised, way_out, remedy: None }

@@ -1,6 +1,7 @@
 //! Fixes problems that need no additional privileges.
 
 use harness_clusters::Remedy;
+use harness_core::files;
 use std::path::Path;
 
 /// Applies a remedy; returns a description of the result. Limits are files below `sysctl`.
@@ -11,15 +12,18 @@ pub(super) fn fix(remedy: &Remedy, sysctl: &Path) -> String {
             match raise(&sysctl.join(file), *value) {
                 Ok(()) => format!("fixed: {name} is {value} until the next boot"),
                 Err(error) => {
+                    let why = files::why(&error);
                     format!(
-                        "not fixed: {name} cannot be set: {error}; as root of the machine: sysctl {name}={value}"
+                        "not fixed: {name} cannot be set: {why}; as root of the machine: sysctl {name}={value}"
                     )
                 }
             }
         }
         Remedy::Folder(folder) => match std::fs::create_dir_all(folder) {
-            Ok(()) => format!("fixed: made {}", folder.display()),
-            Err(error) => format!("not fixed: {} cannot be made: {error}", folder.display()),
+            Ok(()) => format!("fixed: created {}", folder.display()),
+            Err(error) => {
+                format!("not fixed: {} cannot be created: {}", folder.display(), files::why(&error))
+            }
         },
     }
 }
@@ -50,7 +54,7 @@ mod tests {
     fn a_missing_remedy_gives_the_reason_and_an_alternative() {
         let folder = tempfile::tempdir().expect("a folder");
         let said = fix(&Remedy::Limit { file: "fs/low".to_owned(), value: 9 }, folder.path());
-        assert!(said.starts_with("not fixed: fs.low cannot be set: No such file"), "{said}");
+        assert!(said.starts_with("not fixed: fs.low cannot be set: there is no such file"), "{said}");
         assert!(said.ends_with("as root of the machine: sysctl fs.low=9"), "{said}");
         std::fs::write(folder.path().join("file"), "").expect("a file");
         assert!(

@@ -8,6 +8,7 @@ use super::arguments::{DoctorOptions, ListOutput};
 use examination::Examination;
 use fix::fix;
 use harness_config::BackendKind;
+use harness_core::files;
 use harness_core::output;
 use harness_report::exit;
 use report::{as_json, as_text};
@@ -21,7 +22,7 @@ pub(super) fn doctor(options: &DoctorOptions) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {
-            output::err(&format!("error: no runtime: {error}"));
+            output::err(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };

@@ -48,11 +48,11 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let name = &options.name;
     let sound = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
     if name.is_empty() || !name.chars().all(sound) || name.starts_with('-') {
-        return Err(format!("'{name}' is not a name for a cloud: small letters, digits and '-'"));
+        return Err(format!("invalid name of a cloud '{name}': expected lower-case letters, digits and '-'"));
     }
     let folder = options.out.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.exists() {
-        return Err(format!("{} is there already; choose another folder with --out", folder.display()));
+        return Err(super::exists(&folder));
     }
     let skeleton = match options.driver {
         Language::Python => PYTHON,
@@ -75,7 +75,7 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
         let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         written.push((format!("manifests/{file}"), text));
     }
-    put(&folder, &written).map_err(|error| format!("{}: {error}", folder.display()))?;
+    put(&folder, &written).map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
     let mut text = String::new();
     written.iter().for_each(|(file, _)| text.push_str(&format!("wrote {}\n", folder.join(file).display())));
     let (shown, path) = (folder.display(), if folder.is_absolute() { "" } else { "./" });

@@ -53,13 +53,16 @@ fn make(options: &InitOptions) -> Result<String, String> {
     let (namespace, name) = match options.workload.as_deref().map(|text| text.split_once('/')) {
         None => (None, None),
         Some(Some((namespace, name))) => (Some(namespace.to_owned()), Some(name.to_owned())),
-        Some(None) => return Err("--workload is NAMESPACE/NAME".to_owned()),
+        Some(None) => {
+            let typed = options.workload.as_deref().unwrap_or_default();
+            return Err(format!("--workload '{typed}': expected NAMESPACE/NAME"));
+        }
     };
     let hint = WorkloadHint { namespace, name, container: options.container.clone() };
     let draft = Draft::of(documents, &hint, options.name.as_deref())?;
     let folder = options.out.clone().unwrap_or_else(|| PathBuf::from(&draft.name));
     if folder.exists() {
-        return Err(format!("{} is there already; choose another folder with --out", folder.display()));
+        return Err(exists(&folder));
     }
     let texts: Result<Vec<String>, _> = draft.documents.iter().map(yaml::to_string).collect();
     let manifests = texts.map_err(|error| chain(&error))?.join("---\n");
@@ -89,6 +92,11 @@ fn make(options: &InitOptions) -> Result<String, String> {
     }
     text.push_str(&next(&profile, &plan.profile));
     Ok(text)
+}
+
+/// The refusal of a folder that would be overwritten.
+fn exists(folder: &Path) -> String {
+    format!("{} exists already; name another folder with '--out'", folder.display())
 }
 
 /// The next commands: they can be pasted, with the cluster and the requirements of the CCM.
@@ -123,8 +131,9 @@ fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
         Ok::<_, String>(())
     };
     for path in &options.manifests {
-        for file in files_of(path)? {
-            take(&text_of(&file)?, &file)?;
+        let of_option = |why| format!("--manifests: {why}");
+        for file in files_of(path).map_err(of_option)? {
+            take(&text_of(&file).map_err(of_option)?, &file)?;
         }
     }
     if let Some(chart) = &options.helm {
@@ -137,6 +146,11 @@ fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
         take(&rendered(command, "install Helm, or render the chart elsewhere and give --manifests")?, chart)?;
     }
     if let Some(folder) = &options.kustomize {
+        if !folder.is_dir() {
+            let why =
+                if folder.exists() { "is not a folder" } else { "there is no such folder; check the path" };
+            return Err(format!("--kustomize {}: {why}", folder.display()));
+        }
         let mut command = Command::new("kubectl");
         command.arg("kustomize").arg(folder);
         take(&rendered(command, "install kubectl, or build it elsewhere and give --manifests")?, folder)?;

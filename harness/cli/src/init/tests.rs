@@ -161,7 +161,7 @@ fn manifests_without_a_ccm_are_refused() {
     assert!(make(&options(&[empty], &folder)).expect_err("refused").contains("holds no .yaml"));
     std::fs::create_dir(folder.path().join("new")).expect("a folder");
     let there = make(&options(&[manifests("hcloud")], &folder)).expect_err("refused");
-    assert!(there.contains("is there already"), "{there}");
+    assert!(there.contains("exists already; name another folder"), "{there}");
 }
 
 #[test]

@@ -202,7 +202,7 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
     let flag = |name: &str| draft.flags.get(name).map(String::as_str);
     let known = draft.known.as_ref();
     let can = |what: &str| known.map(|known| known.can.contains(what));
-    put("capabilities: # what is not declared is not held against it, what is declared is", "");
+    put("capabilities: # checks of undeclared capabilities are skipped; checks of declared ones count", "");
     put("  instances: v2", "guess: interface InstancesV2");
     match known.is_none_or(|known| known.zones) {
         true => put("  zones: true", "guess: it reports zone and region"),

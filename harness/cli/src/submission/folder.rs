@@ -1,11 +1,11 @@
 //! The folders of submitted reports: what is in them, and whether they keep the rules.
 
-use crate::verify::Run;
+use crate::verify::{Run, reasons};
 use harness_config::yaml;
 use harness_core::events::PACKED_EVENTS_FILE;
 use harness_core::files;
 use harness_core::output;
-use harness_report::{ABOUT_FILE, About, broken_rules, exit};
+use harness_report::{ABOUT_FILE, About, broken_rules, exit, shown};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) fn read(folder: &Path) -> Result<(Run, About, Vec<String>), String> {
     };
     let (minor, vendor) = (part(path.parent()), part(Some(&path)));
     let mut broken = broken_rules(&about, run.report(), (&minor, &vendor));
-    broken.extend(run.findings(None).iter().map(ToString::to_string));
+    broken.extend(shown(&run.findings(None)).lines);
     for file in files::list(folder).map_err(|error| format!("{}: {error}", folder.display()))? {
         let name = part(Some(&file));
         if ![ABOUT_FILE, REPORT_FILE, PACKED_EVENTS_FILE].contains(&name.as_str()) {
@@ -71,7 +71,7 @@ fn collect(folder: &Path, levels: u32, found: &mut Vec<PathBuf>) -> io::Result<(
 }
 
 pub(super) fn refused(what: &Path, broken: &[String]) -> u8 {
-    let reasons = if broken.len() == 1 { "1 reason".to_owned() } else { format!("{} reasons", broken.len()) };
+    let reasons = reasons(broken.len());
     output::out(&format!("REFUSED: {}, {reasons}:\n  {}\n", what.display(), broken.join("\n  ")));
     exit::NOT_CONFORMANT
 }
@@ -80,7 +80,7 @@ pub(super) fn refused(what: &Path, broken: &[String]) -> u8 {
 pub(crate) fn written(path: &Path, bytes: &[u8]) -> Result<(), String> {
     let folder = path.parent().unwrap_or(Path::new(""));
     let made = fs::create_dir_all(folder).and_then(|()| fs::write(path, bytes));
-    made.map_err(|error| format!("{}: {error}", path.display()))
+    made.map_err(|error| format!("{}: {}", path.display(), files::why(&error)))
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use super::folder::{REPORT_FILE, read, refused, submissions_in, written};
 use embedded_cluster::KubernetesVersion;
 use harness_core::check::chain;
 use harness_core::events::PACKED_EVENTS_FILE;
+use harness_core::files;
 use harness_core::output;
 use harness_report::{Submitted, exit, minor_folder, to_badge, to_badge_svg, to_page, to_site_index};
 use harness_runner::{demands, material};
@@ -49,7 +50,7 @@ fn page(place: &Path, Submitted { about, ledger }: &Submitted, out: &Path) -> Re
     written(&to.join("badge.json"), to_badge(ledger).as_bytes())?;
     for name in [REPORT_FILE, PACKED_EVENTS_FILE] {
         let from = place.join(name);
-        let bytes = fs::read(&from).map_err(|error| format!("{}: {error}", from.display()))?;
+        let bytes = fs::read(&from).map_err(|error| format!("{}: {}", from.display(), files::why(&error)))?;
         written(&to.join(name), &bytes)?;
     }
     Ok(())

@@ -157,7 +157,7 @@ pub enum StartError {
         what: String,
     },
     /// The program of a driver cannot be started.
-    #[error("the cloud's driver '{line}' cannot be started in {folder}: {}", harness_core::files::why(.cause))]
+    #[error("the cloud's driver '{line}' cannot be started in {folder}: {}", harness_core::files::why_not_started(.cause))]
     Program {
         /// Program and arguments.
         line: String,

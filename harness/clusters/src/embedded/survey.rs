@@ -2,6 +2,7 @@
 
 use crate::requirement::{Requirement, State, cores, loopback, memory, temporary_files};
 use embedded_cluster::{Confinement, Obstacle, confinement};
+use harness_core::files;
 
 /// Maximum memory of a run in GiB, with a margin.
 pub(super) const MEMORY_GIB: u64 = 1;
@@ -12,7 +13,7 @@ const DISK_MIB: u64 = 512;
 pub(super) async fn requirements() -> Vec<Requirement> {
     let found = match tempfile::tempdir() {
         Ok(folder) => confinement(folder.path()).await,
-        Err(error) => Confinement::None(Obstacle::here(&error.to_string())),
+        Err(error) => Confinement::None(Obstacle::here(&files::why(&error))),
     };
     vec![
         temporary_files(DISK_MIB, "the run's folder: kubeconfig, files of Pods, logs"),

@@ -5,6 +5,7 @@ use super::super::error::ClusterError;
 use super::super::record::CloudSite;
 use super::kubeconfig::usual_kubeconfig;
 use harness_config::{DesiredCluster, ExistingCluster};
+use harness_core::files;
 use serde_json::json;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -105,7 +106,9 @@ impl InsideCluster {
         match own().map(|address: SocketAddr| address.ip()) {
             Ok(IpAddr::V4(address)) => Ok(address),
             Ok(IpAddr::V6(address)) => Err(unknown(format!("it is {address}"))),
-            Err(error) => Err(unknown(format!("cannot connect to {}:{}: {error}", self.host, self.port))),
+            Err(error) => {
+                Err(unknown(format!("cannot connect to {}:{}: {}", self.host, self.port, files::why(&error))))
+            }
         }
     }
 }

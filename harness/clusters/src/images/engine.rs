@@ -7,6 +7,7 @@ use super::pending::begin;
 use bollard::errors::Error as BollardError;
 use bollard::{ClientVersion, Docker};
 use harness_core::bounded;
+use harness_core::files;
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -51,15 +52,15 @@ pub enum EngineError {
     },
     /// Nothing listens at the address.
     #[error(
-        "no Docker engine answers at {host}; start it (on Debian, ci/docker/setup does) or set DOCKER_HOST to its \
-         address"
+        "no Docker engine answers at {host} ({}); start it (on Debian, ci/docker/setup does), or set DOCKER_HOST to its \
+         address",
+        files::why(cause)
     )]
     NotRunning {
         /// The address tried.
         host: String,
         /// Why connecting failed.
-        #[source]
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// This user has no permission for the socket.
     #[error(
@@ -294,7 +295,7 @@ async fn knock(host: &str) -> Result<(), EngineError> {
                 std::io::ErrorKind::PermissionDenied => {
                     EngineError::PermissionDenied { path: path.to_owned() }
                 }
-                _ => EngineError::NotRunning { host: host.to_owned(), source: error },
+                _ => EngineError::NotRunning { host: host.to_owned(), cause: error },
             }),
         };
     }
@@ -307,7 +308,7 @@ async fn knock(host: &str) -> Result<(), EngineError> {
             "TLS (DOCKER_TLS_VERIFY) is not supported; use a tunnel to its unix socket".into(),
         ));
     }
-    let refused = |source| EngineError::NotRunning { host: host.to_owned(), source };
+    let refused = |cause| EngineError::NotRunning { host: host.to_owned(), cause };
     match timeout(CONNECT_LIMIT, TcpStream::connect(address.trim_end_matches('/'))).await {
         Ok(Ok(_)) => Ok(()),
         Ok(Err(error)) if error.kind() == std::io::ErrorKind::InvalidInput => {

@@ -8,6 +8,7 @@ use bollard::query_parameters::LogsOptionsBuilder;
 use futures::StreamExt;
 use futures::future::join_all;
 use harness_core::bounded::Beginning;
+use harness_core::check::chain;
 use std::path::Path;
 use std::time::Duration;
 
@@ -43,7 +44,7 @@ pub(super) async fn collect(engine: &Engine, machines: &[Machine], folder: &Path
         for (file, script) in SOURCES {
             let text = match exec(engine, machine, &["sh", "-c", script], Stdin::Empty, LIMIT).await {
                 Ok(output) => format!("{}{}", output.stdout, output.stderr),
-                Err(error) => format!("could not be read: {}\n", harness_core::check::chain(&error)),
+                Err(error) => format!("could not be read: {}\n", chain(&error)),
             };
             write(&folder.join(file), &text).await;
         }
@@ -70,7 +71,7 @@ async fn console(engine: &Engine, machine: &Machine) -> String {
             let continues = match piece {
                 Ok(piece) => kept.push(&piece.into_bytes()),
                 Err(error) => {
-                    kept.push(format!("could not be read: {error}\n").as_bytes());
+                    kept.push(format!("could not be read: {}\n", chain(&error)).as_bytes());
                     false
                 }
             };

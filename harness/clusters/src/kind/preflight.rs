@@ -6,6 +6,7 @@ use crate::version::Version;
 use bollard::models::{SystemInfo, SystemInfoCgroupVersionEnum};
 use harness_core::bounded;
 use harness_core::check::chain;
+use harness_core::files;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 use tokio::process::Command;
@@ -35,15 +36,14 @@ pub enum PreflightError {
     #[error(transparent)]
     Engine(#[from] EngineError),
     /// A program is missing or cannot be run.
-    #[error("cannot run '{program}'; {way_out}")]
+    #[error("cannot run '{program}': {}; {way_out}", files::why_not_started(cause))]
     NoProgram {
         /// Its name.
         program: &'static str,
         /// How to get it.
         way_out: &'static str,
         /// Why it cannot be run.
-        #[source]
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// kind is too old, or the program is not kind.
     #[error(
@@ -76,7 +76,9 @@ impl PreflightError {
     /// What was found, without the remedy.
     pub(super) fn found(&self) -> String {
         match self {
-            PreflightError::NoProgram { program, source, .. } => format!("cannot run '{program}': {source}"),
+            PreflightError::NoProgram { program, cause, .. } => {
+                format!("cannot run '{program}': {}", files::why_not_started(cause))
+            }
             PreflightError::OldKind { found } => format!("'kind version' reports '{found}'"),
             PreflightError::Engine(_) | PreflightError::DiskFull { .. } => chain(self),
         }
@@ -159,7 +161,7 @@ async fn say(
 ) -> Result<String, PreflightError> {
     let mut command = Command::new(program);
     let asked = bounded::output(command.args(arguments).stdin(std::process::Stdio::null()));
-    let failed = |source| PreflightError::NoProgram { program, way_out, source };
+    let failed = |cause| PreflightError::NoProgram { program, way_out, cause };
     match timeout(LIMIT, asked).await {
         Ok(Ok(output)) => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         Ok(Err(source)) => Err(failed(source)),

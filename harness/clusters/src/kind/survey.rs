@@ -115,7 +115,7 @@ fn disk(folder: &Path, free: Option<u64>) -> Requirement {
             let free = free.map_or_else(|| "unknown".to_owned(), |bytes| format!("{} MiB", bytes >> 20));
             Requirement::fine("disk", needed_for, format!("{free} free in {}", folder.display()))
         }
-        Err(error) => Requirement::fine("disk", needed_for, error.to_string()).but(
+        Err(error) => Requirement::fine("disk", needed_for, chain(&error)).but(
             State::TooSmall,
             format!("free {} MiB; 'docker system df' shows what uses the space", DISK_LEAST_BYTES >> 20),
         ),

@@ -174,7 +174,7 @@ pub fn lint(path: &Path, program: impl Fn(&str) -> Option<PathBuf>) -> Vec<Strin
 
 fn of_program(program: &Path) -> Option<String> {
     match std::fs::metadata(program) {
-        Err(error) => Some(format!("{}: {error}", program.display())),
+        Err(error) => Some(format!("{}: {}", program.display(), files::why(&error))),
         Ok(file) if !file.is_file() || file.permissions().mode() & 0o111 == 0 => {
             Some(format!("{} is not an executable file", program.display()))
         }
@@ -322,7 +322,7 @@ mod tests {
         let file = folder.path().join("config.yaml");
         std::fs::write(&file, GOOD).expect("written");
         let said = || lint(&file, |name| Some(folder.path().join(name))).join("; ");
-        assert!(said().contains("No such file"), "{}", said());
+        assert!(said().contains("there is no such file"), "{}", said());
         std::fs::write(folder.path().join("acme"), "").expect("written");
         assert!(said().contains("is not an executable file"), "{}", said());
     }

@@ -1,6 +1,7 @@
 //! One execution of a plugin: as a kubelet executes it, but with limits on its output, and without leftover processes.
 
 use super::leftovers::{MARK, ProcessGroupGuard};
+use harness_core::files;
 use harness_core::probe::{pause, poll};
 use rustix::io::ioctl_fionread;
 use rustix::process::Pid;
@@ -151,7 +152,7 @@ impl Plugin {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = match command.process_group(0).kill_on_drop(true).spawn() {
             Ok(child) => child,
-            Err(error) => return Ended::NotStarted(format!("{program}: {error}")),
+            Err(error) => return Ended::NotStarted(format!("{program}: {}", files::why_not_started(&error))),
         };
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         let _guard = ProcessGroupGuard { group, mark };
@@ -301,11 +302,11 @@ mod tests {
             plugin.execute(&[], KUBELET_LIMIT).await.ended.to_string()
         };
         for (content, mode, why) in [
-            (b"#!/bin/sh\n".as_slice(), 0o644, "Permission denied"),
+            (b"#!/bin/sh\n".as_slice(), 0o644, "it may not be executed"),
             (b"\x7fELF of another machine", 0o755, "a program for another architecture"),
             (b"echo hello", 0o755, "neither a program nor a script"),
             (b"", 0o755, "neither a program nor a script"),
-            (b"#!/nowhere/sh\n", 0o755, "No such file"),
+            (b"#!/nowhere/sh\n", 0o755, "or not the interpreter"),
         ] {
             let said = outcome_of(content, mode).await;
             assert!(said.contains(why), "{why} is not in {said}");

@@ -3,6 +3,8 @@
 
 use super::executions::PluginExecution;
 use clap::Parser;
+use harness_core::check::chain;
+use harness_core::files;
 use harness_core::{bounded, output};
 use std::ffi::OsString;
 use std::io::Write;
@@ -46,7 +48,7 @@ pub fn recorder_main(arguments: Vec<OsString>) -> ExitCode {
         Ok(ended) => ended,
         Err(error) => {
             let program = arguments.plugin[0].to_string_lossy();
-            output::err(&format!("{RECORDER}: {program}: {error}"));
+            output::err(&format!("{RECORDER}: {program}: {}", files::why(&error)));
             (None, Vec::new())
         }
     };
@@ -85,8 +87,8 @@ fn tell(url: &str, seen: &PluginExecution) {
     });
     let why = match sent {
         Ok(Ok(_)) => return,
-        Ok(Err(error)) => error.to_string(),
-        Err(error) => error.to_string(),
+        Ok(Err(error)) => chain(&error),
+        Err(error) => chain(&error),
     };
     output::err(&format!("{RECORDER}: {why}"));
 }

@@ -15,6 +15,7 @@ use base64::engine::general_purpose::STANDARD;
 use clap::Parser;
 use flate2::Compression;
 use flate2::write::GzEncoder;
+use harness_core::files;
 use harness_core::output;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
@@ -59,7 +60,7 @@ pub fn registry_main(arguments: Vec<OsString>) -> ExitCode {
     match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            output::err(&format!("{REGISTRY}: {}: {error}", arguments.listen));
+            output::err(&format!("{REGISTRY}: {}: {}", arguments.listen, files::why(&error)));
             ExitCode::from(3)
         }
     }

@@ -3,6 +3,7 @@
 use super::probe::{Asked, ask};
 use super::sockets::is_connected_to;
 use crate::image_credentials::{MARK, ProcessGroupGuard};
+use harness_core::files;
 use harness_core::probe::{ReadError, poll};
 use recording_proxy::tunnel::{CLIENT_FILES, TunnelTls, connect, write_certificates};
 use rustix::process::Pid;
@@ -106,7 +107,7 @@ impl Bench {
         let listens = async |seen: &mut String| match connect(tls, &address, NAME).await {
             Ok(_) => Ok(Some(())),
             Err(error) => {
-                *seen = error.to_string();
+                *seen = files::why(&error);
                 Ok::<_, ReadError>(None)
             }
         };
@@ -139,7 +140,9 @@ impl Bench {
         command.args(arguments).current_dir("/").process_group(0).kill_on_drop(true);
         command.env_clear().envs(&self.programs.environment).env(MARK, &mark);
         command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
-        let child = command.spawn().map_err(|error| io::Error::other(format!("{program}: {error}")))?;
+        let child = command
+            .spawn()
+            .map_err(|error| io::Error::other(format!("{program}: {}", files::why_not_started(&error))))?;
         let group = child.id().and_then(|id| Pid::from_raw(i32::try_from(id).ok()?));
         self.running.insert(name.to_owned(), Running { child, guard: ProcessGroupGuard { group, mark } });
         Ok(())

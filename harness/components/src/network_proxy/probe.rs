@@ -1,5 +1,6 @@
 //! HTTP CONNECT as an API server uses it, and a peer for the other end of a tunnel.
 
+use harness_core::files;
 use std::fmt;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -102,7 +103,7 @@ impl Tunnel {
         let same = back.iter().zip(content).take_while(|(one, other)| one == other).count();
         let how = match ended {
             Ok(Ok(())) => "then the end".to_owned(),
-            Ok(Err(error)) => error.to_string(),
+            Ok(Err(error)) => files::why(&error),
             Err(_) => format!("then nothing in {} s", limit.as_secs()),
         };
         Err(format!("{} of {} bytes, the first {same} of them right; {how}", back.len(), content.len()))
@@ -118,7 +119,7 @@ pub(super) async fn ask<S: Stream + 'static>(
     let began = Instant::now();
     let mut stream = match timeout(limit, connecting).await {
         Ok(Ok(stream)) => stream,
-        Ok(Err(error)) => return Asked::Ended(error.to_string(), began.elapsed()),
+        Ok(Err(error)) => return Asked::Ended(files::why(&error), began.elapsed()),
         Err(_) => return Asked::Silent(limit),
     };
     let began = Instant::now();
@@ -142,7 +143,7 @@ pub(super) async fn ask<S: Stream + 'static>(
     let took = began.elapsed();
     match answered {
         Err(_) => Asked::Silent(limit),
-        Ok(Err(error)) => Asked::Ended(error.to_string(), took),
+        Ok(Err(error)) => Asked::Ended(files::why(&error), took),
         Ok(Ok((head, behind, stream))) => {
             let status =
                 head.strip_prefix("HTTP/1.").and_then(|rest| rest.split(' ').nth(1)?.trim().parse().ok());

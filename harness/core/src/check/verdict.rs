@@ -2,7 +2,9 @@
 //! one, the harness failed, or it is not observable.
 
 use serde::{Deserialize, Serialize};
+use std::error::Error;
 use std::fmt;
+use std::io;
 
 /// The result of a body: `Ok` if the claim holds.
 ///
@@ -118,30 +120,36 @@ impl Blocker {
     }
 }
 
-impl<E: std::error::Error + 'static> From<E> for CheckError {
+impl<E: Error + 'static> From<E> for CheckError {
     /// Outside of a wait, an error is the harness's, with its whole chain of causes.
     fn from(error: E) -> CheckError {
         CheckError::Error(chain(&error))
     }
 }
 
-/// An error and its causes in one line, each cause once.
-pub fn chain(error: &dyn std::error::Error) -> String {
+/// An error and its causes in one line, each cause once, and those of the system in words.
+pub fn chain(error: &(dyn Error + 'static)) -> String {
     let mut text = words(error);
     let mut cause = error.source();
     while let Some(next) = cause {
-        let words = words(next);
-        if !text.contains(&words) {
+        let (raw, words) = (next.to_string(), words(next));
+        if raw != words && text.contains(&raw) {
+            // It was written into the text by the error that it caused.
+            text = text.replace(&raw, &words);
+        } else if !text.contains(&words) {
             text.push_str(": ");
             text.push_str(&words);
         }
         cause = next.source();
     }
-    text
+    system_errors::plain(&text)
 }
 
 /// An error's own text. kube appends a debug dump of the whole status to the API server's message, which is cut off.
-fn words(error: &dyn std::error::Error) -> String {
+fn words(error: &(dyn Error + 'static)) -> String {
+    if let Some(error) = error.downcast_ref::<io::Error>() {
+        return system_errors::why(error);
+    }
     let text = error.to_string();
     match text.split_once(" (Status {") {
         Some((said, _)) => said.replace("ApiError: ", "the API server: "),
@@ -275,5 +283,24 @@ mod tests {
         last seen: s
         promise:   p
         ");
+    }
+
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error("no answer")]
+        Apart(#[source] io::Error),
+        #[error("no answer ({0})")]
+        Within(#[source] io::Error),
+    }
+
+    #[test]
+    fn errors_of_the_system_are_in_words_wherever_they_stand_in_a_chain() {
+        let refused = || io::Error::from_raw_os_error(111);
+        let words = "connection refused: no program listens there";
+        assert_eq!(chain(&refused()), words);
+        assert_eq!(chain(&Failed::Apart(refused())), format!("no answer: {words}"));
+        assert_eq!(chain(&Failed::Within(refused())), format!("no answer ({words})"));
+        let text = io::Error::other("the peer said: Broken pipe (os error 32)");
+        assert_eq!(chain(&Failed::Apart(text)), "no answer: the peer said: Broken pipe");
     }
 }

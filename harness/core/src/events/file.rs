@@ -26,7 +26,7 @@ const LONGEST_LINE: u64 = 4 << 20;
 #[derive(Debug, thiserror::Error)]
 pub enum StreamError {
     /// It cannot be read.
-    #[error("{path}: {cause}")]
+    #[error("{path}: {}", files::why(cause))]
     Unreadable {
         /// The file.
         path: PathBuf,

@@ -3,6 +3,7 @@
 use super::event::{Event, Payload, RunBegan, SCHEMA};
 use super::file;
 use super::fold::Fold;
+use crate::files;
 use crate::ledger::{INTERRUPTED, Outcome};
 use crate::secrets;
 use jiff::Timestamp;
@@ -335,7 +336,7 @@ impl State {
             && self.unwritten.is_none()
             && let Err(error) = file.write_all(line.as_bytes())
         {
-            self.unwritten = Some(format!("{} could not be written: {error}", path.display()));
+            self.unwritten = Some(format!("{} could not be written: {}", path.display(), files::why(&error)));
         }
         self.count += 1;
         self.fold.take_line(&event, &line);

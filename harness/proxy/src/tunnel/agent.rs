@@ -67,7 +67,7 @@ impl Agent {
                 failed => {
                     let why = failed.map_or_else(
                         |_| "no answer".to_owned(),
-                        |it| it.err().map(|e| e.to_string()).unwrap_or_default(),
+                        |it| it.err().map(|e| system_errors::why(&e)).unwrap_or_default(),
                     );
                     tracing::info!(server = self.server, why, "the server cannot be reached");
                     pause(AGAIN).await;
@@ -91,7 +91,7 @@ impl Agent {
             Some(why) => Err(why),
             None => match timeout(DIAL_LIMIT, TcpStream::connect(target)).await {
                 Ok(Ok(peer)) => Ok(peer),
-                Ok(Err(error)) => Err(error.to_string()),
+                Ok(Err(error)) => Err(system_errors::why(&error)),
                 Err(_) => Err(format!("no answer in {} s", DIAL_LIMIT.as_secs())),
             },
         };

@@ -102,7 +102,7 @@ fn main(arguments: impl Iterator<Item = OsString>, odd: Variation) -> ExitCode {
     };
     match tokio::runtime::Runtime::new().and_then(|runtime| runtime.block_on(run)) {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => say(&error.to_string(), 3),
+        Err(error) => say(&system_errors::why(&error), 3),
     }
 }
 
@@ -162,7 +162,8 @@ pub(super) async fn serve(
 }
 
 fn bound<L>(place: &str, listener: io::Result<L>) -> io::Result<L> {
-    listener.map_err(|error| io::Error::other(format!("cannot listen on {place}: {error}")))
+    let failed = |error| format!("cannot listen on {place}: {}", system_errors::why_not_listening(&error));
+    listener.map_err(|error| io::Error::other(failed(error)))
 }
 
 /// The listener for connections.

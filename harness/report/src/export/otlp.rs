@@ -30,11 +30,13 @@ pub fn to_otlp(ledger: &Ledger) -> Result<String, String> {
         spans.push(trace.check(entry)?);
     }
     let subject = &ledger.subject;
+    // A simulated cluster runs programs.
+    let tested = if subject.simulated { "process.executable.path" } else { "container.image.name" };
     let resource = [
         ("service.name", "ccm-conformance"),
         ("service.version", &subject.harness_version),
         ("ccm.profile", &subject.profile),
-        ("container.image.name", &subject.image),
+        (tested, &subject.image),
         ("k8s.cluster.version", &subject.kubernetes_version),
         ("ccm.cluster.backend", &subject.backend),
         ("ccm.topology", &subject.topology),

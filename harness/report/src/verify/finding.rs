@@ -64,8 +64,13 @@ pub enum Finding {
     #[error("the stream of events is not as a run wrote it: {0}")]
     NotAsWritten(String),
     /// The stream ends before the end of the run.
-    #[error("{0}")]
-    Cut(String),
+    #[error("the stream of events was cut after event {after}{}", .of.map_or_else(String::new, |of| format!(" of {of}")))]
+    Cut {
+        /// How many events it has.
+        after: u64,
+        /// How many it had by the report, if that says so.
+        of: Option<u64>,
+    },
     /// The report was not created from this stream.
     #[error("the stream of events is not the one the report was made of: {0}")]
     OtherStream(String),
@@ -127,4 +132,63 @@ pub enum Finding {
         /// The kind or version in the file.
         is: String,
     },
+}
+
+impl Finding {
+    /// Whether differences between report and stream follow from it: the stream is not the one of the report.
+    pub(super) fn is_cause(&self) -> bool {
+        matches!(self, Finding::NotAsWritten(_) | Finding::Cut { .. } | Finding::OtherStream(_))
+    }
+
+    /// Whether it is a difference between report and stream.
+    pub(super) fn is_consequence(&self) -> bool {
+        match self {
+            Finding::Outcome { .. }
+            | Finding::Figure { .. }
+            | Finding::Subject { .. }
+            | Finding::Setting { .. }
+            | Finding::Order { .. } => true,
+            Finding::UnknownVersion { .. }
+            | Finding::RemovedCheck(..)
+            | Finding::AddedCheck(..)
+            | Finding::RepeatedCheck(_)
+            | Finding::Level { .. }
+            | Finding::Claim { .. }
+            | Finding::Derived { .. }
+            | Finding::NotAsWritten(_)
+            | Finding::Cut { .. }
+            | Finding::OtherStream(_)
+            | Finding::Contradiction(_)
+            | Finding::UntrueLimit(_)
+            | Finding::Relaxed(_)
+            | Finding::Certify(_)
+            | Finding::OtherImage { .. } => false,
+        }
+    }
+
+    /// A word for its kind, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Finding::UnknownVersion { .. } => "unknown-version",
+            Finding::RemovedCheck(..) => "removed-check",
+            Finding::AddedCheck(..) => "added-check",
+            Finding::RepeatedCheck(_) => "repeated-check",
+            Finding::Level { .. } => "level",
+            Finding::Claim { .. } => "claim",
+            Finding::Derived { .. } => "derived",
+            Finding::Order { .. } => "order",
+            Finding::NotAsWritten(_) => "not-as-written",
+            Finding::Cut { .. } => "cut-stream",
+            Finding::OtherStream(_) => "other-stream",
+            Finding::Contradiction(_) => "contradiction",
+            Finding::Outcome { .. } => "outcome",
+            Finding::Figure { .. } => "figure",
+            Finding::Subject { .. } => "subject",
+            Finding::Setting { .. } => "setting",
+            Finding::UntrueLimit(_) => "untrue-limit",
+            Finding::Relaxed(_) => "relaxed",
+            Finding::Certify(_) => "certify",
+            Finding::OtherImage { .. } => "other-image",
+        }
+    }
 }

@@ -16,8 +16,8 @@ use std::path::Path;
 pub struct StreamFacts {
     document: Value,
     stream: Option<Stream>,
-    /// Why the end of the run is missing, if it is.
-    cut: String,
+    /// How many events it has.
+    events: u64,
     contradictions: Vec<String>,
 }
 
@@ -30,7 +30,7 @@ impl StreamFacts {
         StreamFacts {
             document: document(written.as_ref().map_or(&ledger, |written| &written.ledger)),
             stream: ledger.stream,
-            cut: ledger.environment_error.unwrap_or_default(),
+            events: events.len() as u64,
             contradictions: contradictions(events),
         }
     }
@@ -38,7 +38,10 @@ impl StreamFacts {
     /// The differences from a report; `said` is its content.
     pub(super) fn against(&self, report: &Ledger, said: &Value, findings: &mut Vec<Finding>) {
         match (&report.stream, &self.stream) {
-            (_, None) => findings.push(Finding::Cut(self.cut.clone())),
+            (named, None) => {
+                let of = named.as_ref().map(|named| named.events);
+                findings.push(Finding::Cut { after: self.events, of });
+            }
             (None, Some(_)) => findings.push(Finding::OtherStream("the report names none".to_owned())),
             (Some(named), Some(is)) if named != is => {
                 let show = |one: &Stream| format!("{} events, sha256 {}", one.events, one.sha256);

@@ -300,7 +300,8 @@ fn another_set_of_checks() {
 fn a_stream_cut_anywhere() {
     let (text, events) = (report_of(&stream()), stream());
     for length in 1..events.len() - 1 {
-        refused(&said(&text, &events[..length], None), "the stream of events was cut: ");
+        let cut = format!("the stream of events was cut after event {length} of {}", events.len() - 1);
+        refused(&said(&text, &events[..length], None), &cut);
     }
 }
 

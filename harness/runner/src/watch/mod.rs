@@ -11,6 +11,7 @@ mod tests;
 
 use harness_clouds::fresh_token;
 use harness_core::events::Events;
+use harness_core::files;
 use live::Live;
 use live_server::{LiveServer, Served};
 use rustix::time::{ClockId, clock_gettime};
@@ -63,20 +64,26 @@ impl Watched {
             listener.set_nonblocking(true)?;
             Ok((listener.local_addr()?, listener))
         });
-        let (address, listener) = bound.map_err(|error| format!("no free port on 127.0.0.1: {error}"))?;
+        let (address, listener) =
+            bound.map_err(|error| format!("no free port on 127.0.0.1: {}", files::why(&error)))?;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime = runtime.map_err(|error| format!("cannot start the async runtime: {error}"))?;
+        let runtime =
+            runtime.map_err(|error| format!("cannot start the async runtime: {}", files::why(&error)))?;
         let url = format!("http://{address}/{token}/");
         let (over, is_over) = watch::channel(false);
         let server = LiveServer::new(address.port(), &token, Live::of(events, output), is_over);
         let serve = move || {
             let began = Instant::now();
-            let served = runtime.block_on(server.serve(listener)).map_err(|error| error.to_string())?;
+            let served = runtime.block_on(server.serve(listener)).map_err(|error| files::why(&error))?;
             let spent = Duration::try_from(clock_gettime(ClockId::ThreadCPUTime)).unwrap_or_default();
             Ok(Cost { served, spent, lasted: began.elapsed() })
         };
         let thread = std::thread::Builder::new().name("watch".to_owned()).spawn(serve);
-        Ok(Watched { url, over, thread: thread.map_err(|error| format!("cannot start a thread: {error}"))? })
+        Ok(Watched {
+            url,
+            over,
+            thread: thread.map_err(|error| format!("cannot start a thread: {}", files::why(&error)))?,
+        })
     }
 
     /// The address of the page. Everyone who knows it can read the page, so it is shown only to the user and never

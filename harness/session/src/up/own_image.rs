@@ -4,6 +4,7 @@ use crate::SessionError;
 use harness_clusters::InsideCluster;
 use harness_clusters::images::own_program;
 use harness_core::check::chain;
+use harness_core::files;
 use k8s_openapi::api::core::v1::{Container, Pod};
 use kube::Client;
 use kube::api::Api;
@@ -43,8 +44,8 @@ pub(super) async fn own_image(inside: &InsideCluster) -> Result<OwnImage, Sessio
              field metadata.name"
         ))
     };
-    let program =
-        own_program().map_err(|error| unknown(format!("cannot find this program's own file: {error}")))?;
+    let program = own_program()
+        .map_err(|error| unknown(format!("cannot find this program's own file: {}", files::why(&error))))?;
     let name = NAMES.iter().find_map(|name| std::env::var(name).ok().filter(|name| !name.is_empty()));
     let name = name.ok_or_else(|| unknown(format!("neither {} is set", NAMES.join(" nor "))))?;
     let config = Kubeconfig::from_yaml(&inside.kubeconfig()).map_err(|error| unknown(chain(&error)))?;

@@ -13,6 +13,7 @@ use harness_clusters::images::{
 use harness_clusters::{InsideCluster, ProgramImage, Runs, facts};
 use harness_config::{Image, RunPlan};
 use harness_core::events::Events;
+use harness_core::files;
 use harness_core::ledger::{SetBy, Setting};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -143,7 +144,10 @@ impl Prepared {
             (None, Some(Image::Command(command))) => {
                 first_arguments.push(command.to_string());
                 let unknown = |error| {
-                    SessionError::Precondition(format!("cannot find this program's own file: {error}"))
+                    SessionError::Precondition(format!(
+                        "cannot find this program's own file: {}",
+                        files::why(&error)
+                    ))
                 };
                 (own_program().map_err(unknown)?, command.to_string())
             }
@@ -167,6 +171,8 @@ impl Prepared {
         let manifests = load_manifests(&self.plan)?;
         let written = manifests.as_ref().and_then(Manifests::image).filter(|_| profile.image.is_none());
         let written = written.and_then(|image| stood_for(image, &profile.placeholders));
+        // A name that the harness makes up says nothing to a user.
+        let is_ours = written.is_none();
         let reference = written.unwrap_or_else(|| {
             let content = digest.trim_start_matches("sha256:").get(..12).unwrap_or("0");
             format!("{IMAGE_REGISTRY}/{name}:{content}")
@@ -175,7 +181,9 @@ impl Prepared {
         let more_arguments: Vec<String> =
             profile.accepts(BIND_ADDRESS).then_some(own_address).into_iter().collect();
         let by_us = |what: String| Setting::of_manifests(what, SetBy::Harness);
-        let mut changes = vec![by_us(format!("image {reference} is the program {}", path.display()))];
+        let place =
+            if is_ours { "the CCM's containers run".to_owned() } else { format!("image {reference} is") };
+        let mut changes = vec![by_us(format!("{place} the program {}", path.display()))];
         if !more_arguments.is_empty() {
             changes.push(by_us(format!("--{BIND_ADDRESS} is the loopback address of the simulated machine")));
         }
