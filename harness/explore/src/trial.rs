@@ -85,8 +85,10 @@ async fn prepared(session: &Arc<Session>) -> Result<CheckCx, CheckError> {
 async fn attempt(session: &Arc<Session>, cx: &CheckCx, plan: &Plan) -> Result<Tried, CheckError> {
     let (since_ms, mark) = (jiff::Timestamp::now().as_millisecond(), session.journal().mark()?);
     let usual = cx.limits().load_balancer().max(cx.limits().life_of_machine());
-    let patience = if plan.faults.is_empty() { usual } else { usual + RECOVERY };
+    let patience = usual + RECOVERY;
+    // While a slow cloud makes a load balancer, nothing changes for as long as that takes.
     let idle = plan.faults.iter().map(|fault| idle_after(fault.pattern)).max().unwrap_or(IDLE);
+    let idle = idle.max(cx.limits().load_balancer_work());
     let mut progress = Progress {
         session,
         cx,
