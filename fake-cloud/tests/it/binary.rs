@@ -117,7 +117,7 @@ async fn it_idles_until_it_is_stopped() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused_without_a_token() {
+async fn invalid_command_lines_are_refused_without_a_token() {
     let words = refused(local(&[])).await;
     assert_eq!(
         words,

@@ -57,7 +57,7 @@ async fn a_load_balancer_is_what_was_asked_for() {
 }
 
 #[tokio::test]
-async fn what_is_left_out_has_its_default() {
+async fn omitted_fields_have_defaults() {
     let cloud = start().await;
     let rule =
         json!({"entry_protocol": "http", "entry_port": 80, "target_protocol": "http", "target_port": 30080});

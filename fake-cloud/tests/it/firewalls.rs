@@ -33,7 +33,7 @@ async fn a_firewall_from_creation_to_deletion() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_values_are_refused() {
     let cloud = TestCloud::start().await;
     cloud.post("/v1/firewalls", firewall("a", "", None)).await.answers(201);
     cloud.post("/v1/firewalls", firewall("a", "", None)).await.fails(409, "conflict");

@@ -271,7 +271,7 @@ async fn faults_and_barriers_find_a_balancer_by_whom_it_belongs_to() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_loud() {
+async fn unknown_calls_and_fields_are_refused() {
     let cloud = start(Unknown::Refused).await;
     let mut wanted = balancer("ccm-0a", "default/web");
     wanted["configs"][0]["colour"] = json!("red");

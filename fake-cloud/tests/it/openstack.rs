@@ -223,7 +223,7 @@ async fn a_route_into_a_black_hole_has_an_unused_next_hop() {
 }
 
 #[tokio::test]
-async fn what_is_not_known_is_loud() {
+async fn unknown_calls_and_fields_are_refused() {
     let cloud = start(Unknown::Refused).await;
     let mut wanted = balancer("default/web");
     wanted["loadbalancer"]["listeners"][0]["default_pool"]["members"][0]["colour"] = json!("red");

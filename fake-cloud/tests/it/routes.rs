@@ -23,7 +23,7 @@ async fn a_route_from_creation_to_deletion() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_refused() {
+async fn invalid_values_are_refused() {
     let cloud = TestCloud::start().await;
     let bodies = [
         json!({"destination": "10.244.1.0/24", "target_instance": "i-9"}),

@@ -39,7 +39,7 @@ impl Cold {
 
     /// The same cluster, with a pod network that starts once Nodes have addresses.
     #[must_use]
-    pub fn whose_network_waits(self) -> Cold {
+    pub fn with_waiting_network(self) -> Cold {
         Cold { circumstances: Circumstances { cni: Cni::WaitsForAddresses, ..self.circumstances }, ..self }
     }
 }

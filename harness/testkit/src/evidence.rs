@@ -212,7 +212,7 @@ async fn log(session: &Session, pod: &Pod) -> String {
         let whose = if containers.len() > 1 { format!("container {container} ") } else { String::new() };
         match log_end(&api, (&pod.name_any(), Some(container)), LOG_LINES, previous, true).await {
             Ok(log) => {
-                text.push_str(&format!("===== {whose}{when}{} =====\n{}\n", what_is_missing(&log), log.text));
+                text.push_str(&format!("===== {whose}{when}{} =====\n{}\n", note_on_cuts(&log), log.text));
             }
             // A container that was never restarted has no earlier log, which is normal.
             Err(_) if previous => {}
@@ -223,7 +223,7 @@ async fn log(session: &Session, pod: &Pod) -> String {
 }
 
 /// A note on what was cut from a log; empty if nothing was.
-fn what_is_missing(log: &LogEnd) -> String {
+fn note_on_cuts(log: &LogEnd) -> String {
     let whole = i64::try_from(log.text.lines().count()).unwrap_or(i64::MAX) < log.lines;
     match (log.cut, whole) {
         (true, _) => format!(", its last line cut after {} KiB", LOG_BYTES >> 10),
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn a_log_that_was_cut_says_so() {
-        let of = |text: &str, lines, cut| what_is_missing(&LogEnd { text: text.to_owned(), lines, cut });
+        let of = |text: &str, lines, cut| note_on_cuts(&LogEnd { text: text.to_owned(), lines, cut });
         assert_eq!(of("a\nb\n", 3, false), "");
         assert_eq!(of("a\nb\nc\n", 3, false), ", its last 3 lines; earlier lines were cut");
         assert_eq!(of("a", 1, true), ", its last line cut after 1024 KiB");

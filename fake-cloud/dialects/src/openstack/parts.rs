@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_left_out_has_its_default_and_types_are_kept() {
+    fn omitted_fields_have_defaults_and_types_are_kept() {
         let request = |value: Value| value.as_object().cloned().expect("an object");
         let made =
             Kind::Listener.make("l", &request(json!({"protocol_port": 80, "allowed_cidrs": ["::/0"]})));

@@ -208,7 +208,7 @@ fn a_token_may_come_by_another_way() {
 }
 
 #[test]
-fn what_is_not_known_is_named() {
+fn unknown_fields_are_named() {
     boots_if(
         &with_spec("      setHostnameAsFQDN: true\n"),
         "spec.template.spec.setHostnameAsFQDN keeps no Pod from running",

@@ -79,7 +79,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 async fn boots_before_its_network(cx: &CheckCx) -> Verdict {
-    let cold = cx.cold_cluster(Network::Absent).await?.whose_network_waits();
+    let cold = cx.cold_cluster(Network::Absent).await?.with_waiting_network();
     let canary = cx.canary().await?;
     canary.has_to_wait().await?;
     cx.apply_as_shipped().await?;
