@@ -315,10 +315,12 @@ mod tests {
 
     #[test]
     fn the_beginning_of_an_id_names_those_that_have_it() {
-        let refused = told("node-init").expect_err("not an id");
+        let refused = explained("node-init").expect_err("not an id");
         assert!(refused.contains("'node-init'; ids that begin with it: NODE-INIT-01, "), "{refused}");
         assert!(refused.ends_with(" .."), "{refused}");
-        assert!(told("nope").expect_err("not an id").ends_with("; 'ccm-conformance list' shows all checks"));
+        assert!(
+            explained("nope").expect_err("not an id").ends_with("; 'ccm-conformance list' shows all checks")
+        );
     }
 
     #[test]

@@ -185,7 +185,7 @@ impl Results {
     pub fn read(folder: &Path) -> Result<Results, String> {
         let file = folder.join(TRIALS_FILE);
         let wrong = |why: String| format!("{}: {why}", file.display());
-        let text = harness_core::files::read(&file).map_err(|error| wrong(error.to_string()))?;
+        let text = files::read(&file).map_err(|error| wrong(error.to_string()))?;
         serde_json::from_str(&text).map_err(|error| wrong(error.to_string()))
     }
 
