@@ -64,8 +64,8 @@ fn a_submitted_report_is_exported_in_every_format() {
     assert!(finished.contains("\"result\": \"FAILURE\""), "{finished}");
     assert!(folder.path().join("job/artifacts/junit_ccm-conformance.xml").is_file());
     let again = ccm_conformance(&prow);
-    assert_eq!(again.status.code(), Some(3));
-    assert!(text(&again).contains("job exists already"), "{}", text(&again));
+    assert_eq!(again.status.code(), Some(2));
+    assert!(text(&again).contains("job: it exists already"), "{}", text(&again));
 }
 
 #[test]

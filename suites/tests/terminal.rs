@@ -189,7 +189,11 @@ fn a_run_on_a_terminal_reads_like_one_in_a_file_whatever_the_windows_width() {
         }
         let verdict = text.rfind("\nPARTIAL: ").map_or("", |at| &text[at..]);
         let words = verdict.split_whitespace().collect::<Vec<_>>().join(" ");
-        assert!(words.ends_with(" on embedded, topology single"), "{case}: the verdict is last:\n{text}");
+        // A window that becomes narrower cuts a line that was written before.
+        let is_cut =
+            seen.was_resized && words.starts_with("PARTIAL: reference, ") && !verdict[1..].contains('\n');
+        let is_last = words.ends_with(" on embedded, topology single") || is_cut;
+        assert!(is_last, "{case}: the verdict is last:\n{text}");
         assert!(seen.raw.contains(&format!("{ERASE}| ")), "{case}: nothing moved: {:?}", seen.raw);
         assert!(seen.raw.contains("0/1 1 running 0 passed 0 failed, "), "{case}: {:?}", seen.raw);
         assert!(

@@ -35,7 +35,8 @@ pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write
             code
         }
         Err(message) => {
-            let _ = write!(err, "error: {message}\n");
+            // In one piece: the writer may show each as a line.
+            let _ = err.write_all(format!("error: {message}\n").as_bytes());
             USAGE
         }
     }
