@@ -1,7 +1,7 @@
 //! `compare`: the changes between two reports, as lines and as a page.
 
 use super::arguments::{CompareOptions, ListOutput};
-use super::submission::folder::REPORT_FILE;
+use super::report_file::report_at;
 use harness_core::check::chain;
 use harness_core::events::{self, Event, Fold};
 use harness_core::files;
@@ -10,7 +10,7 @@ use harness_core::output;
 use harness_report::{Change, Difference, PageMaterial, Side, exit, parse, to_comparison};
 use harness_runner::{demands, material};
 use serde_json::json;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints the checks whose outcome differs, the worse ones first, and writes the page. Exit codes: 0 none is worse, 1 some
@@ -131,11 +131,6 @@ fn page_material(report: &Path, ledger: &Ledger) -> PageMaterial {
             PageMaterial::default()
         }
     }
-}
-
-/// The file of a report: the path itself, or the one in the output folder of a run.
-pub(super) fn report_at(path: &Path) -> PathBuf {
-    if path.is_dir() { path.join(REPORT_FILE) } else { path.to_owned() }
 }
 
 /// The report at a path.

@@ -1,7 +1,7 @@
 //! `export`: the results of a run in the format of another tool.
 
 use super::arguments::{ExportFormat, ExportOptions};
-use super::compare::report_at;
+use super::report_file::report_at;
 use super::submission::folder::written;
 use harness_core::check::chain;
 use harness_core::files;

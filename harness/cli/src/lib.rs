@@ -30,6 +30,7 @@ mod proxy;
 mod reap;
 mod repeat;
 mod replay;
+mod report_file;
 mod run;
 mod schema;
 mod shell;

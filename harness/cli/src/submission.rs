@@ -4,12 +4,12 @@ pub(super) mod folder;
 mod site;
 
 use super::arguments::{PackOptions, SubmissionCommand};
-use super::compare::report_at;
+use super::report_file::{REPORT_FILE, report_at};
 use super::verify::{Run, usage};
 use embedded_cluster::KubernetesVersion;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use folder::{REPORT_FILE, read, refused, submissions_in};
+use folder::{read, refused, submissions_in};
 use harness_config::yaml;
 use harness_core::events::{PACKED_EVENTS_FILE, open_stream, stream_in};
 use harness_core::files;

@@ -1,7 +1,8 @@
 //! `trend`: what changed over many runs of one CCM.
 
 use super::arguments::{ListOutput, TrendOptions};
-use super::compare::{read, report_at};
+use super::compare::read;
+use super::report_file::report_at;
 use harness_core::output;
 use harness_report::{exit, trend as trend_of};
 use std::process::ExitCode;

@@ -1,7 +1,7 @@
 //! `verify` and `attest`: whether a report is genuine, and a statement about it for others.
 
 use super::arguments::{AttestOptions, ListOutput, VerifyOptions};
-use super::compare::report_at;
+use super::report_file::report_at;
 use harness_config::Completeness;
 use harness_core::check::chain;
 use harness_core::events::{open_stream, read_whole, stream_in};

@@ -1,6 +1,6 @@
 //! `init cloud`: writes a driver to start from.
 
-use super::folder::put;
+use super::folder::{exists, put};
 use crate::arguments::{InitCloudOptions, Language};
 use harness_config::REFERENCE_PROFILE;
 use harness_core::files;
@@ -52,7 +52,7 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     }
     let folder = options.out.clone().unwrap_or_else(|| PathBuf::from(name));
     if folder.exists() {
-        return Err(super::exists(&folder));
+        return Err(exists(&folder));
     }
     let skeleton = match options.driver {
         Language::Python => PYTHON,

@@ -11,3 +11,8 @@ pub(super) fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<
     }
     Ok(())
 }
+
+/// The refusal of a folder that would be overwritten.
+pub(super) fn exists(folder: &Path) -> String {
+    format!("{} exists already; name another folder with '--out'", folder.display())
+}

@@ -8,7 +8,7 @@ mod write;
 use super::arguments::{InitCommand, InitOptions};
 use super::planning::planned;
 use draft::Draft;
-use folder::put;
+use folder::{exists, put};
 use harness_config::{Profile, RunFile, Source, check_name, profile_schema, yaml};
 use harness_core::bounded;
 use harness_core::check::chain;
@@ -92,11 +92,6 @@ fn make(options: &InitOptions) -> Result<String, String> {
     }
     text.push_str(&next(&profile, &plan.profile));
     Ok(text)
-}
-
-/// The refusal of a folder that would be overwritten.
-fn exists(folder: &Path) -> String {
-    format!("{} exists already; name another folder with '--out'", folder.display())
 }
 
 /// The next commands: they can be pasted, with the cluster and the requirements of the CCM.

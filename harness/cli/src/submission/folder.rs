@@ -1,5 +1,6 @@
 //! The folders of submitted reports: what is in them, and whether they keep the rules.
 
+use crate::report_file::REPORT_FILE;
 use crate::verify::{Run, reasons};
 use harness_config::yaml;
 use harness_core::events::PACKED_EVENTS_FILE;
@@ -9,9 +10,6 @@ use harness_report::{ABOUT_FILE, About, broken_rules, exit, shown};
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-
-/// The report in the folder of a submission.
-pub(crate) const REPORT_FILE: &str = "report.yaml";
 
 /// A submission and its faults.
 pub(super) fn read(folder: &Path) -> Result<(Run, About, Vec<String>), String> {

@@ -1,6 +1,7 @@
 //! `submission site`: submitted reports as a static web site.
 
-use super::folder::{REPORT_FILE, read, refused, submissions_in, written};
+use super::folder::{read, refused, submissions_in, written};
+use crate::report_file::REPORT_FILE;
 use embedded_cluster::KubernetesVersion;
 use harness_core::check::chain;
 use harness_core::events::PACKED_EVENTS_FILE;
