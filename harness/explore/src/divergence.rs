@@ -24,6 +24,35 @@ impl fmt::Display for Divergence {
     }
 }
 
+/// What was wrong in the end, or on the way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// At which step of the scenario, from 0.
+    pub(crate) step: usize,
+    /// What differs.
+    pub(crate) divergences: Vec<Divergence>,
+    /// The last requests of the CCM.
+    pub(crate) requests: Requests,
+}
+
+/// The last requests of a CCM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Requests {
+    /// Writes to the API server, in order, each with the status of its answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub api: Vec<String>,
+    /// Calls to the cloud, in order, each with its result.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub cloud: Vec<String>,
+}
+
+impl Requests {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.api.is_empty() && self.cloud.is_empty()
+    }
+}
+
 /// Reads a subject and adds a difference if it is not as `matcher` says; otherwise returns the matcher's value.
 pub(crate) async fn compare<S: Subject, T: 'static>(
     all: &mut Vec<Divergence>,

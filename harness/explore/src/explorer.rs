@@ -1,5 +1,6 @@
 //! Carries out trials in parallel environments until there is nothing left to try or the time is over.
 
+use crate::divergence::Broken;
 use crate::environments::{Environments, Lane};
 use crate::finding::{Finding, Seen};
 use crate::pattern::{PATTERNS, Pattern};
@@ -8,7 +9,7 @@ use crate::queue::{Next, Queue};
 use crate::results::{Results, SharedResults, Trialed};
 use crate::scenario::Scenario;
 use crate::shrink::smaller;
-use crate::trial::{Broken, Outcome, Tried};
+use crate::trial::{Outcome, Tried};
 use harness_config::RunPlan;
 use harness_core::events::Events;
 use harness_core::ledger::Share;

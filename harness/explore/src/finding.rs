@@ -1,10 +1,9 @@
 //! A finding: a scenario and faults after which cluster and cloud do not become what they must, as a file.
 
-use crate::divergence::Divergence;
+use crate::divergence::{Broken, Divergence, Requests};
 use crate::plan::{Plan, PutFault};
 use crate::point::Point;
 use crate::scenario::{Scenario, Step};
-use crate::trial::Broken;
 use harness_config::yaml;
 use serde::{Deserialize, Serialize};
 use std::path::Path;
@@ -46,24 +45,6 @@ pub struct Seen {
     pub times: u32,
     /// Of how many.
     pub of: u32,
-}
-
-/// The last requests of a CCM.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Requests {
-    /// Writes to the API server, in order, each with the status of its answer.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub api: Vec<String>,
-    /// Calls to the cloud, in order, each with its result.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub cloud: Vec<String>,
-}
-
-impl Requests {
-    fn is_empty(&self) -> bool {
-        self.api.is_empty() && self.cloud.is_empty()
-    }
 }
 
 impl Seen {

@@ -127,11 +127,11 @@ fn escaped(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::divergence::Divergence;
-    use crate::finding::{Requests, Seen};
+    use crate::divergence::{Broken, Divergence, Requests};
+    use crate::finding::Seen;
     use crate::plan::Plan;
     use crate::scenario::Scenario;
-    use crate::trial::{Broken, Outcome};
+    use crate::trial::Outcome;
     use std::time::Duration;
 
     #[test]

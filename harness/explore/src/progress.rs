@@ -1,13 +1,11 @@
 //! A scenario in progress: its steps, and the waits until cluster and cloud are as the steps so far require.
 
-use crate::divergence::Divergence;
+use crate::divergence::{Broken, Divergence, Requests};
 use crate::fault::Fault;
-use crate::finding::Requests;
 use crate::invariants::Invariants;
 use crate::pattern::Pattern;
 use crate::point::{Names, Point, points};
 use crate::scenario::{Scenario, Step};
-use crate::trial::Broken;
 use crate::world::World;
 use futures::FutureExt;
 use futures::future::{Either, select};

@@ -1,8 +1,7 @@
 //! One trial: a scenario, carried out with some faults or none.
 
-use crate::divergence::Divergence;
+use crate::divergence::Broken;
 use crate::fault::Fault;
-use crate::finding::Requests;
 use crate::invariants::Invariants;
 use crate::plan::Plan;
 use crate::point::Point;
@@ -29,17 +28,6 @@ pub(crate) enum Outcome {
     NotReached,
     /// Cluster, cloud or harness failed.
     Error(String),
-}
-
-/// What was wrong in the end, or on the way.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Broken {
-    /// At which step of the scenario, from 0.
-    pub(crate) step: usize,
-    /// What differs.
-    pub(crate) divergences: Vec<Divergence>,
-    /// The last requests of the CCM.
-    pub(crate) requests: Requests,
 }
 
 /// A finished trial.

@@ -307,24 +307,18 @@ impl Ccm {
     /// # Errors
     /// What the API server refused.
     pub async fn forget_ended_leader(&self) -> Result<(), CcmError> {
-        match self.find_lease().and_then(|lease| lease.resource_version()) {
-            Some(seen) if !self.pods(Form::Replicas).iter().any(|pod| is_running(pod)) => {
-                self.forget_lease(Some(seen)).await
-            }
-            Some(_) | None => Ok(()),
-        }
+        let seen = self.find_lease().and_then(|lease| lease.resource_version());
+        let runs = self.pods(Form::Replicas).iter().any(|pod| is_running(pod));
+        if seen.is_none() || runs { Ok(()) } else { self.forget_lease(seen).await }
     }
 
-    /// Removes the Lease of a leader that was killed, so that a standby need not wait for it to expire. Only for a caller
-    /// that knows that the leader has ended.
+    /// The same for a leader that was killed, even if a standby runs. The caller knows that the leader has ended.
     ///
     /// # Errors
     /// What the API server refused.
     pub async fn forget_killed_leader(&self) -> Result<(), CcmError> {
-        match self.find_lease().and_then(|lease| lease.resource_version()) {
-            Some(seen) => self.forget_lease(Some(seen)).await,
-            None => Ok(()),
-        }
+        let seen = self.find_lease().and_then(|lease| lease.resource_version());
+        if seen.is_some() { self.forget_lease(seen).await } else { Ok(()) }
     }
 
     /// Removes the Lease if it still has that version.
