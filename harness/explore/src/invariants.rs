@@ -41,7 +41,7 @@ impl<'a> Invariants<'a> {
             let history = node.history()?;
             let early = history.iter().find_map(|version| {
                 let missing = missing_metadata(&version.object, &instance);
-                (!has_taint(&*version.object, T_UNINIT) && !missing.is_empty()).then_some(missing)
+                (!has_taint(&version.object, T_UNINIT) && !missing.is_empty()).then_some(missing)
             });
             all.extend(early.map(|missing| Divergence {
                 subject: format!("Node of machine {name}"),

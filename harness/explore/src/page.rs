@@ -47,10 +47,10 @@ fn finding(finding: &Finding, page: &mut String) {
         escaped(&finding.summary)
     );
     for difference in &finding.differences {
-        let _ = write!(
+        let _ = writeln!(
             page,
             "<dl><dt>object</dt><dd>{}</dd><dt>expected</dt><dd class=\"good\">{}</dd>\
-             <dt>got</dt><dd class=\"bad\">{}</dd></dl>\n",
+             <dt>got</dt><dd class=\"bad\">{}</dd></dl>",
             escaped(&difference.subject),
             escaped(&difference.expected),
             escaped(&difference.actual)
@@ -70,7 +70,7 @@ fn finding(finding: &Finding, page: &mut String) {
             let lines = escaped(&requests.join("\n"));
             let count = requests.len();
             let _ =
-                write!(page, "<details><summary>{title} ({count})</summary><pre>{lines}</pre></details>\n");
+                writeln!(page, "<details><summary>{title} ({count})</summary><pre>{lines}</pre></details>");
         }
     }
     page.push_str("</article>\n");
@@ -116,7 +116,7 @@ fn errors(results: &Results, page: &mut String) {
     page.push_str("<h2>Errors of the environment</h2>\n<p>These trials prove nothing about the CCM.</p>\n");
     for trial in failed {
         let _ =
-            write!(page, "<dl><dt>{}</dt><dd>{}</dd></dl>\n", escaped(&trial.plan), escaped(&trial.error));
+            writeln!(page, "<dl><dt>{}</dt><dd>{}</dd></dl>", escaped(&trial.plan), escaped(&trial.error));
     }
 }
 
