@@ -2,6 +2,7 @@
 //! wrong input.
 
 use std::io::{BufRead, BufReader};
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -116,14 +117,39 @@ fn findings_in_a_profile_are_tried_first_and_must_be_valid() {
 }
 
 #[test]
+fn a_ccm_that_does_not_start_is_not_explored() {
+    let folder = tempfile::tempdir().expect("a folder");
+    own_profile(folder.path());
+    let program = folder.path().join("ends");
+    std::fs::write(&program, "#!/bin/sh\nexit 1\n").expect("written");
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    let arguments = [
+        "--profile",
+        "./acme",
+        "--binary",
+        "./ends",
+        "--scenario",
+        "node-life",
+        "--pairs",
+        "0",
+        "--require-clean",
+    ];
+    let output = explore(folder.path(), &arguments);
+    assert_eq!(output.status.code(), Some(3), "{}", said(&output));
+    assert!(said(&output).contains("CCM: profile 'reference'"), "{}", said(&output));
+}
+
+#[test]
 fn wrong_input_is_refused_before_anything_starts() {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("finding.yaml");
     std::fs::write(&file, "kind: Finding\ncolour: red\n").expect("written");
-    let cases: [(&[&str], &str); 7] = [
+    let cases: [(&[&str], &str); 9] = [
         (&["--scenario", "dance"], "unknown scenario 'dance'"),
         (&["--pattern", "dance"], "invalid value 'dance'"),
         (&["--budget", "5"], "needs a unit"),
+        (&["--budget", "0s"], "nothing would be tried"),
+        (&["--cluster", "existing"], "invalid value 'existing'"),
         (&["--shard", "3/2"], "expected K/N"),
         (&["--scenario", "random-1-9"], "unknown scenario 'random-1-9'"),
         (&["--replay", "finding.yaml"], "finding.yaml"),

@@ -10,7 +10,7 @@ use harness_core::events::{EVENTS_FILE, Events};
 use harness_core::progress::Terminal;
 use harness_core::{files, output};
 use harness_explore::{
-    Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults, TRIALS_FILE,
+    Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults, TRIALS_FILE, Trialed,
 };
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
@@ -43,6 +43,9 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     if options.list {
         output::out(&list(&scenarios));
         return Ok(ExitCode::from(exit::CONFORMANT));
+    }
+    if options.budget.0.is_zero() {
+        return Err("--budget is 0s: nothing would be tried; give more time, for example 5m".to_owned());
     }
     let finding = options.replay.as_deref().map(Finding::read).transpose()?;
     let chosen = match (&options.mutant, &options.stranger) {
@@ -112,6 +115,9 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         seed: options.seed,
         most_findings: usize::from(options.max_findings),
     };
+    let ccm = options.mutant.as_ref().or(options.stranger.as_ref());
+    let variant = ccm.map_or(String::new(), |id| format!(", {id}"));
+    events.say(format!("CCM: profile '{}'{variant}", plan.profile.name));
     let plan = Arc::new(plan);
     let outcome = match &finding {
         Some(finding) => {
@@ -137,6 +143,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         _ if cancel.is_cancelled() => INTERRUPTED,
         false => exit::ENVIRONMENT,
         true if finding.is_some() => replayed(&results, &events),
+        true if !is_explored(&results, &events) => exit::ENVIRONMENT,
         true if seen_again(&known, &results, &events) => exit::NOT_CONFORMANT,
         true if options.require_clean && !results.findings.is_empty() => exit::NOT_CONFORMANT,
         true => exit::CONFORMANT,
@@ -203,10 +210,33 @@ fn write(results: &Results, folder: &Path, events: &Events) -> bool {
     let made = files::create_folder(folder).map_err(|error| format!("--out {}: {error}", folder.display()));
     let written = made.and_then(|()| results.write(folder));
     events.say(format!("{results}; {}", folder.display()));
+    if !results.findings.is_empty() {
+        events.say(format!(
+            "findings: {}/findings; 'explore --replay FILE' with the same CCM carries one of them out again",
+            folder.display()
+        ));
+    }
     if let Err(why) = &written {
         events.say(format!("error: {why}"));
     }
     written.is_ok()
+}
+
+/// Whether every scenario that was begun ended, well or not, without any fault. Otherwise the exploration says nothing
+/// about it, for example because the CCM does not start.
+fn is_explored(results: &Results, events: &Events) -> bool {
+    let failed: Vec<&Trialed> = results
+        .trials
+        .iter()
+        .filter(|trial| trial.patterns.is_empty() && trial.outcome == Ended::Error)
+        .collect();
+    for trial in &failed {
+        events.say(format!("error: {}: {}", trial.plan, trial.error));
+    }
+    if results.trials.is_empty() {
+        events.say("error: no trial has ended; give more time with '--budget'");
+    }
+    failed.is_empty() && !results.trials.is_empty()
 }
 
 /// The exit code of a replay. A fault that was never met, or an environment that failed, proves nothing.

@@ -24,7 +24,7 @@ pub(crate) struct ExploreOptions {
     #[command(flatten)]
     ccm: CcmOptions,
     /// Kind of cluster; on kind, requests to the API server are not disturbed [default: embedded]
-    #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
+    #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(&["embedded", "kind"]), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
     /// Kubernetes version, or the name of a node image [default: the newest available]
     #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]

@@ -25,7 +25,10 @@ async fn an_unreachable_upstream_is_reported() {
     let mut config = before("https://127.0.0.1:1");
     config.upstream_ca = Some(PathBuf::from("/nowhere/ca.pem"));
     let why = refused(config).await.to_string();
-    assert!(why.starts_with("the certificates in /nowhere/ca.pem cannot be used: No such file"), "{why}");
+    assert!(
+        why.starts_with("the certificates in /nowhere/ca.pem cannot be used: there is no such file"),
+        "{why}"
+    );
 }
 
 #[tokio::test]
