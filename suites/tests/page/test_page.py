@@ -160,7 +160,7 @@ class Page(Browser):
         self.stays_text(self.opened(file, "check=NODE-INIT-01"))
         (other / "events.jsonl").unlink()
         done, file = self.compared(self.out, other)
-        self.assertIn("does not tell what happened", done.stderr)
+        self.assertIn("does not show what happened", done.stderr)
         page = self.opened(file, "check=NODE-INIT-01")
         self.assertEqual(page.locator("#check-NODE-INIT-01 canvas").count(), 1, "of the run whose events are there")
         self.stays_text(page)
