@@ -86,7 +86,8 @@ fn labelled(label: &str, text: &str) -> String {
     wrapped(label, text, width_of(output::columns()))
 }
 
-/// The width of texts in a window of so many columns, without their labels; the number is 0 if there is no window.
+/// The width of texts, without their labels, on a terminal with this many columns. 0 columns: the output is not a
+/// terminal.
 fn width_of(columns: usize) -> usize {
     const WIDEST: usize = 100;
     const LABELS: usize = 16;

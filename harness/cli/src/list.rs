@@ -53,7 +53,7 @@ impl Listed {
         let names: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
         if let Some(unknown) = options.suite.iter().find(|name| !names.contains(&name.as_str())) {
             let hint = near_or_all(unknown, &names);
-            return Err(format!("--suite: there is no suite '{unknown}'{hint}"));
+            return Err(format!("--suite: unknown suite '{unknown}'{hint}"));
         }
         let profiles = golden(suites).profiles;
         let profile = match &options.profile {

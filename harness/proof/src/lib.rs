@@ -42,7 +42,7 @@ pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
         let known: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
         let near = did_you_mean(unknown, &known);
         let hint = if near.is_empty() { format!("; there are {}", known.join(", ")) } else { near };
-        return Err(format!("--case: there is no variant '{unknown}'{hint}"));
+        return Err(format!("--case: unknown variant '{unknown}'{hint}"));
     }
     let mut questions = Vec::new();
     for case in cases.into_iter().filter(|case| names.is_empty() || names.contains(&case.name)) {

@@ -105,6 +105,13 @@ fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
     Ok(format!("graph of {} with CNI {}: {}\n", cell.cluster.topology, cell.cluster.cni, path.display()))
 }
 
+/// How many clusters that do not boot yet are listed by name: often all have the same cause.
+const MOST_STUCK: usize = 3;
+
+fn named(cluster: &Cluster) -> String {
+    format!("{} with CNI {}", cluster.topology, cluster.cni)
+}
+
 fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
     let checked = args.set.read(stdin)?;
     if let Some(reason) = checked.unreadable(&args.cluster.topologies()) {
@@ -117,7 +124,10 @@ fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), S
     let fixed = fix(&checked, &clusters, &findings, args.recommended, args.set.ccm());
     let mut text = String::new();
     if !args.diff_only {
-        for source in &fixed.sources {
+        for (number, source) in fixed.sources.iter().enumerate() {
+            if number > 0 && !source.text.starts_with("---") {
+                text.push_str("---\n");
+            }
             if fixed.sources.len() > 1 {
                 text.push_str(&format!("# {}\n", source.name));
             }
@@ -129,7 +139,12 @@ fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), S
         text.push('\n');
     }
     let changed = diff(&checked.objects.sources, &fixed.sources);
-    text.push_str(if changed.is_empty() { "# nothing to change\n" } else { &changed });
+    match (changed.is_empty(), args.diff_only) {
+        (true, _) => text.push_str("# nothing to change\n"),
+        (false, true) => text.push_str(&changed),
+        // As comments, so that the whole output is a manifest.
+        (false, false) => changed.lines().for_each(|line| text.push_str(&format!("# {line}\n"))),
+    }
     let mut list = |title: &str, items: &[String]| {
         for item in items {
             text.push_str(&format!("# {title}: {item}\n"));
@@ -137,8 +152,9 @@ fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), S
     };
     list("done", &fixed.done);
     list("by hand", &fixed.by_hand);
-    let stuck: Vec<String> =
-        fixed.stuck.iter().map(|cluster| format!("{} with CNI {}", cluster.topology, cluster.cni)).collect();
+    let mut stuck: Vec<String> = fixed.stuck.iter().take(MOST_STUCK).map(named).collect();
+    let more = fixed.stuck.len() - stuck.len();
+    stuck.extend((more > 0).then(|| format!("and {more} more of {} cells", clusters.len())));
     list("does not boot yet", &stuck);
     Ok((if stuck.is_empty() { BOOTS } else { FAILS }, text))
 }

@@ -183,7 +183,7 @@ fn chosen_of<T: DeserializeOwned>(
         let near = did_you_mean(unknown, list.iter().map(|one| id(one).as_str()));
         let hint =
             if near.is_empty() { "; 'ccm-conformance controls --list' shows all" } else { near.as_str() };
-        return Err(format!("--{option}: there is no {kind} '{unknown}'{hint}"));
+        return Err(format!("--{option}: unknown {kind} '{unknown}'{hint}"));
     }
     list.retain(|one| chosen.contains(id(one)));
     Ok(list)
@@ -209,7 +209,7 @@ mod tests {
         assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
         let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
         assert!(
-            refused.starts_with("--stranger: there is no conforming variant 'S-NOBODY'")
+            refused.starts_with("--stranger: unknown conforming variant 'S-NOBODY'")
                 && refused.contains("--list"),
             "{refused}"
         );

@@ -31,7 +31,7 @@ impl Variation {
     /// The one with that id.
     pub(crate) fn of(id: &str) -> Result<Variation, String> {
         let known = MUTANTS.iter().chain(STRANGERS).find(|(known, _)| *known == id);
-        known.map(|(known, _)| Variation(known)).ok_or_else(|| format!("there is no mutant or variant {id}"))
+        known.map(|(known, _)| Variation(known)).ok_or_else(|| format!("unknown mutant or variant {id}"))
     }
 
     /// Whether it is the one with that id.
