@@ -6,7 +6,7 @@
 use harness_testkit::prelude::*;
 use suites_components::{csi_migration, image_credentials, network_proxy};
 use suites_nodes::{lifecycle, population, taint_removal};
-use suites_operation::{authorization, bootstrap, failover, operation, scalability, soak};
+use suites_operation::{authorization, bootstrap, failover, operation, scalability, soak, upgrade};
 
 /// Every suite, in the order of the report.
 pub const ALL: &[Suite] = &[
@@ -17,6 +17,7 @@ pub const ALL: &[Suite] = &[
     suites_services::SUITE,
     suites_routes::SUITE,
     failover::SUITE,
+    upgrade::SUITE,
     operation::SUITE,
     authorization::SUITE,
     scalability::SUITE,

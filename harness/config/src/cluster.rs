@@ -41,6 +41,15 @@ impl WantedCluster {
         self
     }
 
+    /// The same cluster, with a control plane and two workers if the harness creates it.
+    #[must_use]
+    pub(super) fn on_three_nodes(mut self) -> WantedCluster {
+        if let DesiredCluster::Own(own) = &mut self.desired {
+            own.topology = Topology::ThreeNode;
+        }
+        self
+    }
+
     /// The requested backend; `None` if the choice is left to the harness.
     pub fn backend(&self) -> Option<BackendKind> {
         self.backend

@@ -11,33 +11,39 @@ use std::path::Path;
 
 impl Planning {
     /// Replaces the image of the profile by the one that the user names.
-    pub(super) fn replace_image(&mut self, profile: &mut Profile, image: String) {
+    pub(super) fn replace_image(&mut self, key: &str, profile: &mut Profile, image: String) {
         if profile.deploys_nothing() {
-            self.problem("image", format!("profile '{}' deploys nothing", profile.name));
+            self.problem(key, format!("profile '{}' deploys nothing", profile.name));
         } else if profile.image.is_none() {
             let say =
                 "its manifests name the image; put '${IMAGE}' there and 'image.reference' into the profile";
-            self.problem("image", format!("cannot be chosen for profile '{}': {say}", profile.name));
+            self.problem(key, format!("cannot be chosen for profile '{}': {say}", profile.name));
         } else {
             profile.image = Some(Image::Reference(image));
         }
     }
 
     /// Checks that the program exists, and that the cluster can run programs.
-    pub(super) fn check_binary(&mut self, binary: &Path, cluster: &WantedCluster, profile: Option<&Profile>) {
+    pub(super) fn check_binary(
+        &mut self,
+        key: &str,
+        binary: &Path,
+        cluster: &WantedCluster,
+        profile: Option<&Profile>,
+    ) {
         match std::fs::metadata(binary) {
             Ok(file) if !file.is_file() => {
-                self.problem("binary", format!("{} is not a file", binary.display()));
+                self.problem(key, format!("{} is not a file", binary.display()));
             }
             Ok(file) if file.permissions().mode() & 0o111 == 0 => {
-                self.problem("binary", format!("{} is not executable", binary.display()));
+                self.problem(key, format!("{} is not executable", binary.display()));
             }
             Ok(_) => {
                 if let Some(why) = not_executable_here(binary) {
-                    self.problem("binary", format!("{} {why}", binary.display()));
+                    self.problem(key, format!("{} {why}", binary.display()));
                 }
             }
-            Err(error) => self.problem("binary", format!("{}: {}", binary.display(), files::why(&error))),
+            Err(error) => self.problem(key, format!("{}: {}", binary.display(), files::why(&error))),
         }
         if profile.is_some_and(|profile| !profile.has_ccm() && profile.image_credentials.is_some()) {
             return;
@@ -45,10 +51,10 @@ impl Planning {
         if cluster.backend().is_some_and(|backend| backend != BackendKind::Embedded) {
             let with = self.backend_words("embedded");
             let what = format!("has a meaning only with {with}; on other clusters the CCM is an image");
-            self.problem("binary", what);
+            self.problem(key, what);
         }
         if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
-            self.problem("binary", format!("profile '{}' deploys nothing", profile.name));
+            self.problem(key, format!("profile '{}' deploys nothing", profile.name));
         }
     }
 }

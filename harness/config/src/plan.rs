@@ -7,6 +7,7 @@ use super::duration::HumanDuration;
 use super::enums::{BackendKind, Keep, Timing};
 use super::flags::{FAST_FLAGS, FAST_ROUTE_PERIOD, FAST_ROUTES, FAST_STATUS_PERIOD, LeaseTiming};
 use super::limits::Limits;
+use super::old_release::{OldRelease, UpgradeKeys};
 use super::problem::{Origin, Problem, Problems};
 use super::profile::{self, Profile};
 use super::profile_reading;
@@ -37,6 +38,8 @@ pub struct RunPlan<C = SettledCluster> {
     pub cluster: C,
     /// The CCM as a program on this machine, instead of the profile's image; only an embedded cluster runs it.
     pub binary: Option<PathBuf>,
+    /// The release that is installed before the CCM under test; `None` if the run judges no upgrade.
+    pub old_release: Option<OldRelease>,
     /// Which checks run.
     pub selection: Selection,
     /// The folder for report and evidence.
@@ -66,6 +69,7 @@ impl<C> RunPlan<C> {
         let RunPlan {
             profile,
             binary,
+            old_release,
             selection,
             output,
             keep,
@@ -82,6 +86,7 @@ impl<C> RunPlan<C> {
             profile,
             cluster,
             binary,
+            old_release,
             selection,
             output,
             keep,
@@ -98,16 +103,23 @@ impl<C> RunPlan<C> {
     /// The arguments that are added to those in the CCM's manifests, each with who set it: the speed-up
     /// flags, then the profile's own.
     pub fn ccm_arguments(&self) -> Vec<(String, SetBy)> {
+        self.arguments_of(&self.profile)
+    }
+
+    /// The same for the CCM of another profile, such as that of an old release. Speed-up flags that it does not accept are
+    /// left out.
+    pub fn arguments_of(&self, profile: &Profile) -> Vec<(String, SetBy)> {
         let fast = match self.timing {
             Timing::Fast => FAST_FLAGS,
             Timing::Default => &[],
         };
-        let routes = self.timing == Timing::Fast && self.profile.takes_route_period();
-        let fast = fast.iter().chain(routes.then_some(&FAST_ROUTES));
+        let routes = self.timing == Timing::Fast && profile.takes_route_period();
+        let fast =
+            fast.iter().filter(|(flag, _)| profile.accepts(flag)).chain(routes.then_some(&FAST_ROUTES));
         let timing = self.settings.iter().find(|one| one.setting == "timing");
         let by_timing = timing.map_or(SetBy::Default, |one| one.from);
         let flags = fast.map(|(name, value)| (format!("--{name}={value}"), by_timing));
-        let extra = self.profile.extra_arguments.iter().map(|text| (text.clone(), SetBy::Profile));
+        let extra = profile.extra_arguments.iter().map(|text| (text.clone(), SetBy::Profile));
         flags.chain(extra).collect()
     }
 }
@@ -139,6 +151,8 @@ pub struct Given {
     pub typed: RunFile,
     /// Keys that override those of the profile's file.
     pub over_profile: Map<String, Value>,
+    /// The same for the profile of the old release.
+    pub over_old_profile: Map<String, Value>,
 }
 
 impl From<RunFile> for Given {
@@ -154,7 +168,7 @@ impl From<RunFile> for Given {
 /// All faults in the command line, the run file and the profile, together.
 pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCluster>, Problems> {
     let mut problems = Problems::default();
-    let Given { environment, typed, over_profile } = given.into();
+    let Given { environment, typed, over_profile, over_old_profile } = given.into();
     let surrounding = Value::Object(environment.said());
     let over = Value::Object(typed.said());
     walk(&Node { line: 0, tree: Tree::from(over.clone()) }, &SCHEMA, None, &mut problems);
@@ -171,7 +185,7 @@ pub fn plan(source: &Source, given: impl Into<Given>) -> Result<RunPlan<WantedCl
             }
         },
     };
-    Planning { file, places, surrounding, over, over_profile, problems }
+    Planning { file, places, surrounding, over, over_profile, over_old_profile, problems }
         .plan(written.merge(environment).merge(typed))
 }
 
@@ -199,7 +213,8 @@ pub(super) struct Planning {
     /// The settings from the command line.
     over: Value,
     over_profile: Map<String, Value>,
-    problems: Problems,
+    pub(super) over_old_profile: Map<String, Value>,
+    pub(super) problems: Problems,
 }
 
 impl Planning {
@@ -256,22 +271,32 @@ impl Planning {
         let cluster = self.cluster(run.cluster, run.soak.is_some());
         let mut profile = self.profile(run.profile.as_deref().unwrap_or(DEFAULT_PROFILE));
         if let (Some(profile), Some(image)) = (&mut profile, run.image) {
-            self.replace_image(profile, image);
+            self.replace_image("image", profile, image);
         }
         let mut binary = run.binary.map(PathBuf::from);
         if let Some(binary) = &binary {
-            self.check_binary(binary, &cluster, profile.as_ref());
+            self.check_binary("binary", binary, &cluster, profile.as_ref());
         }
         // For a profile without a CCM, the program is that of the described component.
         if let Some(plugin) = profile.as_mut().and_then(Profile::plugin_alone) {
             binary = plugin.by_program(binary);
         }
+        // On one machine, a Deployment with its usual strategy cannot replace a Pod that has a port of that machine.
+        let spread =
+            run.upgrade_from != UpgradeKeys::default() && self.set_by("cluster.topology") == SetBy::Default;
+        let cluster = if spread { cluster.on_three_nodes() } else { cluster };
         let cluster =
             profile.as_ref().map_or(Some(cluster.clone()), |profile| self.cluster_for(profile, &cluster));
         let cluster = cluster.unwrap_or_else(WantedCluster::absent);
+        let old_release = profile
+            .as_ref()
+            .and_then(|profile| self.old_release(run.upgrade_from, &cluster, (profile, binary.as_deref())));
         let refused = profile.as_ref().map(Profile::refused_fast_flags).unwrap_or_default();
         let timing = self.timing(run.timing, &refused);
-        let selection = self.selection(run.select, run.soak, asked.cluster.seed);
+        let selection = Selection {
+            upgrades: old_release.is_some(),
+            ..self.selection(run.select, run.soak, asked.cluster.seed)
+        };
         let output = PathBuf::from(run.output.dir.unwrap_or_else(|| String::from(DEFAULT_OUTPUT)));
         if output.exists() && !output.is_dir() {
             self.problem("output.dir", format!("{} is not a folder", output.display()));
@@ -289,6 +314,7 @@ impl Planning {
             profile,
             cluster,
             binary,
+            old_release,
             selection,
             output,
             keep: run.keep.unwrap_or(DEFAULT_KEEP),
@@ -328,6 +354,7 @@ impl Planning {
             // Any other text was already rejected as a share.
             shard: select.shard.and_then(|text| text.parse().ok()),
             soak: self.soak(soak),
+            upgrades: false,
             seed,
             run: select.run,
             origins: Selection::KEYS.into_iter().map(|key| (key, self.origin(key))).collect(),

@@ -3,6 +3,7 @@
 use super::duration::HumanDuration;
 use super::enums::{API_VERSION, BackendChoice, Budget, Keep, NodeIp, ProviderId, Timing};
 use super::formats::{ImageReference, KubernetesText, Name, ShareText, Span};
+use super::old_release::UpgradeKeys;
 use super::paths::looks_like_path;
 use super::problem::Problems;
 use super::profile::REFERENCE_PROFILE;
@@ -42,6 +43,8 @@ pub struct RunFile {
     /// it. For a profile of `kind: image-credentials`, it is the plugin.
     #[schemars(example = &"./ccm")]
     pub binary: Option<String>,
+    /// The release that is installed first, so that the suite `upgrade` can judge how the CCM under test replaces it.
+    pub upgrade_from: UpgradeKeys,
     /// The cluster.
     pub cluster: ClusterKeys,
     /// Which checks run.
@@ -229,6 +232,10 @@ impl RunFile {
         if run_file.cluster.topology.as_deref().is_some_and(looks_like_path) {
             relative(&mut run_file.cluster.topology);
         }
+        if run_file.upgrade_from.profile.as_deref().is_some_and(looks_like_path) {
+            relative(&mut run_file.upgrade_from.profile);
+        }
+        relative(&mut run_file.upgrade_from.binary);
         relative(&mut run_file.binary);
         relative(&mut run_file.cluster.kubeconfig);
         relative(&mut run_file.output.dir);

@@ -33,6 +33,8 @@ pub struct Candidate {
     pub takes_s: u32,
     /// Whether it only belongs to a run with a soak.
     pub soaks: bool,
+    /// Whether it only belongs to a run with an old release.
+    pub upgrades: bool,
 }
 
 impl Candidate {
@@ -48,6 +50,7 @@ impl Candidate {
             served: check.served,
             takes_s: check.takes_s,
             soaks: check.soaks,
+            upgrades: check.upgrades,
         }
     }
 }
@@ -110,6 +113,8 @@ pub struct Selection {
     pub shard: Option<Share>,
     /// The duration of the soak checks; without it they are not part of the run.
     pub soak: Option<Duration>,
+    /// Whether the run names an old release; without one, checks of upgrades are not part of it.
+    pub upgrades: bool,
     /// Determines what happens in a soak; without it the run decides.
     pub seed: Option<u32>,
     /// The name of the run that the part belongs to.
@@ -206,6 +211,10 @@ fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice
     }
     if candidate.soaks && selection.soak.is_none() {
         return Choice::Skip(SkipReason::NotDeclared, "the run does not soak (--soak)".to_owned());
+    }
+    if candidate.upgrades && !selection.upgrades {
+        let why = "the run names no release to upgrade from (--upgrade-from)";
+        return Choice::Skip(SkipReason::NotDeclared, why.to_owned());
     }
     if let Some(detail) = deselected(candidate, selection) {
         return Choice::Skip(SkipReason::Deselected, detail);

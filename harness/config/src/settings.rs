@@ -116,6 +116,7 @@ impl Making<'_> {
         ];
         all.extend(self.selection());
         all.extend(run.soak.map(|time| given("soak", time.to_string())));
+        all.extend(self.old_release());
         all.push(self.scale());
         all.extend(Budget::ALL.iter().map(|budget| self.budget(*budget)));
         all.push(self.instance_cache());
@@ -141,6 +142,15 @@ impl Making<'_> {
             Setting::given(&key, value, (self.set_by)(&key))
         };
         lists.chain(quick).chain(shard).map(row).collect()
+    }
+
+    /// The release that the run upgrades from.
+    fn old_release(&self) -> impl Iterator<Item = Setting> {
+        let from = &self.run.upgrade_from;
+        let keys = [("profile", &from.profile), ("image", &from.image), ("binary", &from.binary)];
+        let given =
+            keys.into_iter().filter_map(|(key, value)| Some((format!("upgradeFrom.{key}"), value.clone()?)));
+        given.map(|(key, value)| Setting::given(&key, value, (self.set_by)(&key)))
     }
 
     fn scale(&self) -> Setting {

@@ -157,6 +157,8 @@ pub struct Check<Cx: 'static> {
     pub takes_on_machines_s: u32,
     /// Whether it takes as long as the run's soak time, and is only part of runs with one.
     pub soaks: bool,
+    /// Whether it judges an upgrade, and is only part of runs that name an old release.
+    pub upgrades: bool,
     /// Whether it depends only on what is written: then neither a slow machine nor a restarting CCM excuses what it finds
     /// without waiting.
     pub timeless: bool,
@@ -220,6 +222,7 @@ impl<Cx: 'static> Check<Cx> {
             takes_s: 0,
             takes_on_machines_s: 0,
             soaks: false,
+            upgrades: false,
             timeless: false,
             run,
         }

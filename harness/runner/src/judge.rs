@@ -85,6 +85,10 @@ async fn run_body(planned: &Planned, cx: &CheckCx) -> Verdict {
     let verdict = body.unwrap_or_else(|panic| {
         Err(CheckError::Error(format!("the check itself panicked: {}", words(&panic))))
     });
+    let verdict = match verdict {
+        Ok(()) => cx.met_its_faults().await,
+        failed => failed,
+    };
     match (verdict, cx.cannot_observe()) {
         // Without a request log of the cloud, reading it fails, which is not an error here.
         (Err(CheckError::Error(_)), Some(why)) => Err(CheckError::NotObservable(why)),

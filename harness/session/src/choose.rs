@@ -4,7 +4,9 @@ use super::SessionError;
 use super::manifests::load_manifests;
 use crate::ccm::{Manifests, mentions, substitute};
 use harness_clusters::{Runs, available_kind_image, facts};
-use harness_config::{BackendKind, DesiredCluster, Image, Kubernetes, OwnCluster, RunPlan, WantedCluster};
+use harness_config::{
+    BackendKind, DesiredCluster, Image, Kubernetes, OldRelease, OwnCluster, RunPlan, WantedCluster,
+};
 use harness_core::check::chain;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -71,6 +73,17 @@ pub(super) fn check_hosting(plan: &RunPlan) -> Result<(), SessionError> {
 /// cannot run images.
 pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
     let profile = &plan.profile;
+    if let Some(OldRelease { profile: old, binary: None }) = &plan.old_release
+        && facts(plan.cluster.backend()).runs == Runs::Programs
+        && (old.image.is_none() || matches!(old.image, Some(Image::Reference(_))))
+    {
+        return Err(SessionError::Usage(format!(
+            "the old release of profile '{}' is an image, but the {} cluster runs programs: add its program with \
+             '--upgrade-from binary:PATH', or use '--cluster kind'",
+            old.name,
+            plan.cluster.backend()
+        )));
+    }
     if plan.binary.is_some() || profile.deploys_nothing() {
         return Ok(());
     }

@@ -44,7 +44,7 @@ pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub use record::disturbance;
 pub use site::Site;
-pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
+pub use state::{CcmState, NodeRole, ReleaseImage, Replaced, ReplicaRecord, RunState};
 pub use suffix::suffix;
 pub use uninitialised::Network;
 pub use unseen::OWNER_OF_NO_CCM;
@@ -59,7 +59,7 @@ use harness_core::check::{Blocker, CheckError, Facility, chain};
 use harness_core::events::{Events, Payload};
 use harness_core::probe::Pulse;
 use kube::Client;
-use manifests::surroundings;
+use manifests::{old_release, surroundings};
 use object_events::{tells, tells_of_ends};
 use server::{client_of, has_server, world_of};
 use std::hash::{BuildHasher, RandomState};
@@ -82,6 +82,8 @@ pub struct Session {
     journal: Journal,
     continuity: Continuity,
     ccm: Ccm,
+    /// The release that is installed before the CCM in an upgrade.
+    old_release: Option<Ccm>,
     events: Events,
     cancel: CancellationToken,
     environment_watch: EnvironmentWatch,
@@ -167,6 +169,10 @@ impl Session {
             (replicas, newcomers),
             state.lease.clone(),
         );
+        let old_release = match management {
+            None => old_release(&plan, &state, served.side())?,
+            Some(_) => None,
+        };
         // Names stay unique between the sessions and processes of one run.
         let seed = RandomState::new().hash_one(std::process::id());
         let suffix = AtomicU32::new((seed & 0xF_FFFF) as u32);
@@ -190,6 +196,7 @@ impl Session {
             journal,
             continuity,
             ccm,
+            old_release,
             events,
             cancel,
             environment_watch,
@@ -262,6 +269,11 @@ impl Session {
     /// The CCM under test.
     pub fn ccm(&self) -> &Ccm {
         &self.ccm
+    }
+
+    /// The release that is installed before the CCM under test in an upgrade, if the run names one.
+    pub fn old_release(&self) -> Option<&Ccm> {
+        self.old_release.as_ref()
     }
 
     /// The wait limits of this run.

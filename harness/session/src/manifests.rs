@@ -2,8 +2,9 @@
 
 use super::RunState;
 use super::SessionError;
-use crate::ccm::{Flag, KUBECONFIG, Manifests, RenderContext, WorkloadHint, mentions};
-use harness_config::{Deployment, RunPlan, yaml};
+use super::state::ReleaseImage;
+use crate::ccm::{Ccm, Flag, KUBECONFIG, LeaseKey, Manifests, RenderContext, Side, WorkloadHint, mentions};
+use harness_config::{Deployment, Lease, OldRelease, Profile, RunPlan, yaml};
 use harness_core::check::chain;
 use harness_core::files;
 use serde_json::Value;
@@ -19,7 +20,14 @@ pub const POD_NETWORKS: [&str; 2] = ["10.244.0.0/16", "fd00:10:244::/56"];
 /// The file that cannot be read or parsed, why the manifests do not describe a CCM, or that they do not fit its
 /// deployment.
 pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, SessionError> {
-    let profile = &plan.profile;
+    manifests_of(&plan.profile)
+}
+
+/// The same for the profile of one release.
+///
+/// # Errors
+/// Those of [`load_manifests`].
+pub(super) fn manifests_of(profile: &Profile) -> Result<Option<Manifests>, SessionError> {
     if profile.deploys_nothing() {
         return Ok(None);
     }
@@ -62,25 +70,53 @@ pub fn load_manifests<C>(plan: &RunPlan<C>) -> Result<Option<Manifests>, Session
 
 /// The properties of plan and cluster that rendering needs.
 pub(super) fn surroundings(plan: &RunPlan, state: &RunState) -> RenderContext {
-    let mut placeholders: BTreeMap<String, String> = plan.profile.placeholders.clone();
+    let image = state.image();
+    surroundings_of(plan, &plan.profile, &image, state)
+}
+
+/// The same for the CCM of one release, with its profile and its image.
+pub(super) fn surroundings_of(
+    plan: &RunPlan,
+    profile: &Profile,
+    image: &ReleaseImage,
+    state: &RunState,
+) -> RenderContext {
+    let mut placeholders: BTreeMap<String, String> = profile.placeholders.clone();
     placeholders.entry("CLUSTER_CIDR".to_owned()).or_insert_with(|| POD_NETWORKS.join(","));
     placeholders.extend(state.credentials.0.clone());
-    placeholders.insert("IMAGE".to_owned(), state.ccm_image.clone());
+    placeholders.insert("IMAGE".to_owned(), image.image.clone());
     let pods_on = state.management.as_ref().unwrap_or(&state.cluster);
-    let flags = plan.ccm_arguments().iter().map(|(argument, from)| Flag::of(argument, *from)).collect();
+    let flags = plan.arguments_of(profile).iter().map(|(argument, from)| Flag::of(argument, *from)).collect();
     RenderContext {
         placeholders,
-        command: state.ccm_command.clone(),
+        command: image.command.clone(),
         api_server: pods_on.api_server_for_pods.clone(),
         group: pods_on.replica_group,
-        environment: plan.profile.environment.clone(),
+        environment: profile.environment.clone(),
         metadata: state.metadata.clone(),
         flags,
         http_proxy: state.cloud.http_proxy,
         cloud_ca: state.cloud.ca.clone(),
-        secure_port: plan.profile.secure_port,
-        takes_secure_port: plan.profile.accepts("secure-port"),
+        secure_port: profile.secure_port,
+        takes_secure_port: profile.accepts("secure-port"),
     }
+}
+
+/// The release that the run upgrades from, on the cluster of `side`; `None` if it names none.
+pub(super) fn old_release(plan: &RunPlan, state: &RunState, side: Side) -> Result<Option<Ccm>, SessionError> {
+    let (Some(OldRelease { profile, .. }), Some(own)) = (&plan.old_release, &state.old_release) else {
+        return Ok(None);
+    };
+    let image = state.old_image.clone().unwrap_or_else(|| state.image());
+    let around = surroundings_of(plan, profile, &image, state);
+    let lease = lease_of(profile);
+    Ok(Some(Ccm::new(side, None, manifests_of(profile)?, around, (vec![own.replica()], Vec::new()), lease)))
+}
+
+/// The Lease of a CCM with leader election.
+pub(super) fn lease_of(profile: &Profile) -> Option<LeaseKey> {
+    let Lease { namespace, name } = profile.lease.clone();
+    profile.capabilities.leader_election.then_some(LeaseKey { namespace, name })
 }
 
 #[cfg(test)]

@@ -36,6 +36,17 @@ impl std::fmt::Debug for ReplicaRecord {
     }
 }
 
+/// The image of a release of the CCM.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReleaseImage {
+    /// Its reference.
+    pub image: String,
+    /// The digest of its content.
+    pub digest: String,
+    /// The CCM's command in its containers; empty for the image's own.
+    pub command: Vec<String>,
+}
+
 /// A credential that expires, and its replacement.
 #[derive(Clone, Serialize, Deserialize)]
 pub struct Replaced {
@@ -134,6 +145,10 @@ pub struct RunState {
     pub replicas: Vec<ReplicaRecord>,
     /// Additional replicas that checks can start; none if replicas do not elect a leader.
     pub newcomers: Vec<ReplicaRecord>,
+    /// The caller's identity of an old release in an upgrade; none if there is no CCM.
+    pub old_release: Option<ReplicaRecord>,
+    /// The image of the old release; `None` if it is that of the CCM under test, or if there is no old release.
+    pub old_image: Option<ReleaseImage>,
     /// What the image credential provider under test gets from the cloud, if there is one.
     pub plugin: Option<ReplicaRecord>,
     /// Tokens for the CCM whose credential a check replaces, one after the other; none if there is no CCM. Secrets, as
@@ -153,9 +168,18 @@ pub struct RunState {
 }
 
 impl RunState {
+    /// The image of the CCM under test.
+    pub(crate) fn image(&self) -> ReleaseImage {
+        ReleaseImage {
+            image: self.ccm_image.clone(),
+            digest: self.ccm_image_digest.clone(),
+            command: self.ccm_command.clone(),
+        }
+    }
+
     /// The clients that may use the cloud, each with its name.
     pub(crate) fn callers(&self) -> impl Iterator<Item = &ReplicaRecord> {
-        self.replicas.iter().chain(&self.newcomers).chain(&self.plugin)
+        self.replicas.iter().chain(&self.newcomers).chain(&self.plugin).chain(&self.old_release)
     }
 
     /// Registers its credentials for redaction: they must not appear in any output.

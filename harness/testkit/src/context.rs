@@ -2,6 +2,7 @@
 
 use super::network::Network;
 use super::undo_steps::Undo;
+use super::unmet_faults::Unmet;
 use harness_clouds::{Cloud as CloudHandle, Entry};
 use harness_clusters::images::{NAME_PREFIX, RunId};
 use harness_config::{AnnotationEffect, Limits};
@@ -60,6 +61,7 @@ pub struct CheckCx {
     pub(super) edit: Mutex<Option<u64>>,
     /// Whether the check read calls although the cloud has no journal.
     pub(super) unheard: AtomicBool,
+    pub(super) unmet: Unmet,
 }
 
 impl std::fmt::Debug for CheckCx {
@@ -108,6 +110,7 @@ impl CheckCx {
             facts: Mutex::default(),
             edit: Mutex::default(),
             unheard: AtomicBool::default(),
+            unmet: Unmet::default(),
         })
     }
 

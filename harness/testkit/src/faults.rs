@@ -65,7 +65,8 @@ impl<'a> Target<'a> {
     /// Calls meet these effects in order, each once and the last one from then on; `what` is for failures.
     pub fn meets(&self, what: impl Into<String>, effects: &[Effect]) -> FaultPlan<'a> {
         let (what, effects) = (what.into(), effects.to_vec());
-        FaultPlan { target: self.clone(), what, effects, ops: Vec::new(), from_page: None, times: None }
+        let (target, ops) = (self.clone(), Vec::new());
+        FaultPlan { target, what, effects, ops, from_page: None, times: None, may_stay_unmet: false }
     }
 
     /// Resources that a call deletes exist for this time, shown as being deleted. Needs a cloud with settings.
@@ -110,7 +111,8 @@ async fn noted<T>(
     ask(id).await.map(|_| id)
 }
 
-/// A fault that takes effect when awaited.
+/// A fault that takes effect when awaited. If no call meets it, and the check passes otherwise, the check is not observable:
+/// it has not shown what the CCM does when such a call fails.
 ///
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
@@ -127,6 +129,7 @@ pub struct FaultPlan<'a> {
     ops: Vec<Op>,
     from_page: Option<u64>,
     times: Option<u64>,
+    may_stay_unmet: bool,
 }
 
 impl FaultPlan<'_> {
@@ -139,6 +142,13 @@ impl FaultPlan<'_> {
     /// Limits it, for lists, to this page, counted from 1, and later ones.
     pub fn from_page(mut self, page: u64) -> Self {
         self.from_page = Some(page);
+        self
+    }
+
+    /// The check also counts if no call meets it: it only makes something more likely, or a CCM that makes no such calls keeps
+    /// the promise too.
+    pub fn may_stay_unmet(mut self) -> Self {
+        self.may_stay_unmet = true;
         self
     }
 
@@ -170,7 +180,7 @@ impl<'a> IntoFuture for FaultPlan<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let FaultPlan { target, what, effects, ops, from_page, times } = self;
+            let FaultPlan { target, what, effects, ops, from_page, times, may_stay_unmet } = self;
             if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
                 return Err(CheckError::NotObservable(format!("the cloud's API does not show a {what}")));
             }
@@ -184,7 +194,11 @@ impl<'a> IntoFuture for FaultPlan<'a> {
                 let cx = target.cx;
                 ids.push(noted(&cx.undo, Undo::Fault, async |id| cx.cloud.inject(id, &spec).await).await?);
             }
-            Ok(Fault { target, what, ids })
+            let fault = Fault { target, what, ids };
+            if !may_stay_unmet && !fault.ids.is_empty() {
+                fault.cx().unmet.add(fault.in_words(), &fault.ids);
+            }
+            Ok(fault)
         })
     }
 }
@@ -206,6 +220,11 @@ pub struct Fault<'a> {
 }
 
 impl Fault<'_> {
+    fn in_words(&self) -> String {
+        let Target { about, .. } = &self.target;
+        format!("'{}' for {} {}", self.what, about.kind, about.name)
+    }
+
     /// It affects at least this number of calls within B-WATCH.
     ///
     /// # Errors
@@ -251,6 +270,10 @@ impl Fault<'_> {
     /// # Errors
     /// When the cloud does not answer.
     pub async fn clear(self) -> Result<(), CheckError> {
+        // It cannot be read once it is cleared.
+        if self.cx().unmet.has(&self.ids) && self.read(ReadSource::Origin).await? == 0 {
+            self.cx().unmet.stays(&self.ids);
+        }
         for id in &self.ids {
             self.target.cx.cloud.clear_fault(*id).await?;
         }
@@ -292,15 +315,13 @@ impl Subject for Fault<'_> {
     }
 
     fn name(&self) -> SubjectName {
-        let Target { about, .. } = &self.target;
-        let name = format!("'{}' for {} {}", self.what, about.kind, about.name);
-        SubjectName { kind: "the fault", name, uid: about.uid.clone() }
+        SubjectName { kind: "the fault", name: self.in_words(), uid: self.target.about.uid.clone() }
     }
 
     async fn read(&self, _: ReadSource) -> Result<u64, ReadError> {
-        let mut hits = 0;
-        for id in &self.ids {
-            hits += self.target.cx.cloud.fault(*id).await.map_err(passing)?.hits;
+        let hits = self.cx().hits_of(&self.ids).await.map_err(passing)?;
+        if hits > 0 {
+            self.cx().unmet.is_met(&self.ids);
         }
         Ok(hits)
     }

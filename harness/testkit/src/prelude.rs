@@ -14,13 +14,13 @@ pub use crate::matchers::{
 pub use crate::{
     Account, Barrier, Calls, Check, CheckCx, CsiCall, CsiCluster, CsiMigration, DIAL_LIMIT, Destination,
     EventsOf, Fault, FaultPlan, Frozen, Grant, ImageCredentialProvider, Lease, Loss, Machine, MachinePlan,
-    Node, NodePlan, Peer, ProxyProcesses, Pull, Reader, Ready, Replica, Right, SecurePort, StoredVolume,
-    Subject, Suite, Trial, Tried, Way, address, all_stay, answers, as_before, callers, can_be_read, departs,
-    ends, has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced, is_up, keeps_route,
-    keeps_running, leads_to, machine, met_by, no_calls, none, nothing_lost, refused, refuses,
-    reported_only_by, runs, runs_on_two_machines, serves, shows, shows_nothing, some_calls, started,
-    stays_up, still_runs, taint, taken_over, tells, tells_by, tells_of, transitions_of, uninitialised,
-    uninitialized, unless_it_ends, warns,
+    Node, NodePlan, Peer, ProxyProcesses, Pull, Reader, Ready, Replica, Right, Rollout, SecurePort,
+    StoredVolume, Subject, Suite, Trial, Tried, Way, address, all_stay, answers, as_before, callers,
+    can_be_read, departs, ends, has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced,
+    is_up, keeps_route, keeps_running, leads_to, machine, met_by, no_calls, none, nothing_lost, refused,
+    refuses, reported_only_by, rolled_out, runs, runs_on_two_machines, serves, shows, shows_nothing,
+    some_calls, started, stays_up, still_runs, taint, taken_over, tells, tells_by, tells_of, transitions_of,
+    uninitialised, uninitialized, unless_it_ends, warns,
 };
 pub use harness_core::check::{
     Before, Blocker, Body, Capability, CheckError, CheckId, Environment, Facility, Party, SubjectName,
@@ -30,6 +30,7 @@ pub use harness_core::probe::{
     Matcher, Observation, Observed, ReadError, ReadSource, both, gone, holds, matcher, pause, poll, present,
 };
 pub use harness_core::secrets;
+pub use harness_session::ccm::Release;
 pub use harness_session::k8s::{
     A_NODEIP, B_REGION, B_TYPE, B_ZONE, C_NET, F_LB, L_EXCL, L_REGION, L_TYPE, L_ZONE, T_NOT_READY, T_SHUT,
     T_TO_BE_DELETED, T_UNINIT, addresses, condition, has_taint, ingress, ip_modes, label, pod_cidrs,

@@ -128,6 +128,16 @@ impl<'a> Service<'a> {
         Ok(patched)
     }
 
+    /// Applies `patch` to its status as a merge patch, as another controller does.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn patch_status(&self, patch: &Value) -> Result<(), CheckError> {
+        let api = self.cx.services_api(&self.key);
+        let patched = api.patch_status(&self.key.name, &PatchParams::default(), &Patch::Merge(patch)).await?;
+        self.cx.caught_up_service(&self.key, &patched).await
+    }
+
     /// Changes its type to LoadBalancer.
     ///
     /// # Errors

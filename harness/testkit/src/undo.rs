@@ -117,6 +117,7 @@ impl CheckCx {
             Undo::Account(account) => self.undo_account(&account).await,
             Undo::Trial(name) => self.undo_trial(&name).await,
             Undo::Replaced => self.undo_replaced().await,
+            Undo::Releases => self.undo_releases().await,
             Undo::Power(machines) => self.power(&machines, PowerOp::On).await,
             Undo::ImageCredentials { machine, setup } => self.undo_image_credentials(&machine, &setup).await,
             Undo::DirectWay(to) => self.undo_direct_way(&to).await,

@@ -94,6 +94,8 @@ pub(super) enum Undo {
     Lease { namespace: String, name: String },
     /// Allow the CCM's watches again.
     Watches,
+    /// Remove both releases of an upgrade.
+    Releases,
     /// Remove the CCM as shipped and set up the pod network.
     Cold,
 }
@@ -138,6 +140,7 @@ impl fmt::Display for Undo {
             Undo::Frozen { node, .. } => write!(f, "thawing the frozen process on {node}"),
             Undo::Lease { namespace, name } => write!(f, "deleting Lease {namespace}/{name}"),
             Undo::Watches => f.write_str("letting the watches of the CCM begin again"),
+            Undo::Releases => f.write_str("removing both releases of the upgrade"),
             Undo::Cold => f.write_str("removing the CCM as shipped and setting up the pod network"),
         }
     }

@@ -7,3 +7,4 @@ pub mod failover;
 pub mod operation;
 pub mod scalability;
 pub mod soak;
+pub mod upgrade;

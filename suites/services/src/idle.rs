@@ -3,7 +3,8 @@
 //! a write could always have a reason. Therefore these checks run in a calm environment.
 
 use super::needs::{LB, NODES_BEHIND_LB, STABLE};
-use super::nodes::{eligible, has_backend};
+use super::nodes::{eligible, has_backend, of_each_policy};
+use futures::future::{try_join, try_join_all};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
@@ -169,23 +170,25 @@ async fn nodes_are_still(cx: &CheckCx) -> Verdict {
     Ok(())
 }
 
-/// Checks that nothing is written while `noise` is made, and after it until the window is over.
+/// Checks that nothing is written for any of these Services while `noise` is made, and after it until the window is over.
 pub(super) async fn nothing_is_written(
-    web: &Service<'_>,
+    cx: &CheckCx,
+    all: &[Service<'_>],
     noise: impl Future<Output = Verdict>,
     when: &'static str,
 ) -> Verdict {
-    nodes_are_still(web.cx()).await?;
-    let unexplained = Unexplained::of(web)?;
-    let quiet = unexplained.keeps(no_calls()).within(web.cx().limits().quiet_services()).when(when);
-    futures::future::try_join(noise, quiet.into_future()).await?;
-    let judged = unexplained.seen.borrow().judged;
-    web.cx().record("judged_ms", judged.as_millis());
+    nodes_are_still(cx).await?;
+    let unexplained = all.iter().map(Unexplained::of).collect::<Result<Vec<_>, _>>()?;
+    let window = cx.limits().quiet_services();
+    let quiet = unexplained.iter().map(async |one| one.keeps(no_calls()).within(window).when(when).await);
+    try_join(noise, try_join_all(quiet)).await?;
+    let judged = unexplained.iter().map(|one| one.seen.borrow().judged).min().unwrap_or_default();
+    cx.record("judged_ms", judged.as_millis());
     if judged < LEAST {
         let why = format!(
             "Nodes came and went all the while, each a reason to write: {:.1} s are left of {:.1} s",
             judged.as_secs_f64(),
-            web.cx().limits().quiet_services().as_secs_f64()
+            window.as_secs_f64()
         );
         return Err(CheckError::NotObservable(why));
     }
@@ -203,39 +206,36 @@ async fn ignores_what_says_nothing(cx: &CheckCx) -> Verdict {
         }
         web.patch(&json!({"spec": {"publishNotReadyAddresses": true}})).await
     };
-    nothing_is_written(&web, edits, "that changes its load balancer after edits that say nothing about it")
-        .await
+    let when = "that changes its load balancer after edits that say nothing about it";
+    nothing_is_written(cx, std::slice::from_ref(&web), edits, when).await
 }
 
-/// Creates a load balancer with a Node of this check behind it, and waits until the CCM is done with both.
+/// Creates a load balancer for each traffic policy with a Node of this check behind them, and waits until the CCM is done.
 pub(super) async fn with_a_backend<'a>(
     cx: &'a CheckCx,
     suffix: &str,
-) -> Result<(Service<'a>, Node<'a>), CheckError> {
+) -> Result<(Vec<Service<'a>>, Node<'a>), CheckError> {
     let (machine, node) = eligible(cx, suffix).await?;
-    behind_a_balancer(cx, &machine, node).await
+    Ok((behind_balancers(cx, &machine).await?, node))
 }
 
-async fn behind_a_balancer<'a>(
+async fn behind_balancers<'a>(
     cx: &'a CheckCx,
     machine: &Machine<'a>,
-    node: Node<'a>,
-) -> Result<(Service<'a>, Node<'a>), CheckError> {
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.balancer().becomes(has_backend(machine)).await?;
-    web.rests().await?;
-    Ok((web, node))
+) -> Result<Vec<Service<'a>>, CheckError> {
+    let all = of_each_policy(cx).await?;
+    for web in &all {
+        web.balancer().becomes(has_backend(machine)).await?;
+    }
+    try_join_all(all.iter().map(Service::rests)).await?;
+    Ok(all)
 }
 
 async fn leaves_condemned_nodes_for_later(cx: &CheckCx) -> Verdict {
-    let (web, node) = with_a_backend(cx, "condemned").await?;
+    let (all, node) = with_a_backend(cx, "condemned").await?;
     let condemn = node.adds_taint(taint(T_TO_BE_DELETED, "1", "NoSchedule"));
-    nothing_is_written(
-        &web,
-        condemn,
-        "that changes its load balancer while a Node has the autoscaler's taint",
-    )
-    .await
+    let when = "that changes its load balancer while a Node has the autoscaler's taint";
+    nothing_is_written(cx, &all, condemn, when).await
 }
 
 /// Checks that a Node of this check stays behind its load balancer and that nothing is written, after
@@ -247,13 +247,17 @@ async fn keeps_its_backend<'a>(
     when: &'static str,
 ) -> Verdict {
     let (machine, node) = eligible(cx, suffix).await?;
-    let (web, node) = behind_a_balancer(cx, &machine, node).await?;
+    let all = behind_balancers(cx, &machine).await?;
     let noise = async {
         change(node).await?;
-        let balancer = web.balancer();
-        balancer.keeps(has_backend(&machine)).within(cx.limits().quiet_services()).when(when).await
+        let window = cx.limits().quiet_services();
+        let kept = all.iter().map(async |web| {
+            let balancer = web.balancer();
+            balancer.keeps(has_backend(&machine)).within(window).when(when).await
+        });
+        try_join_all(kept).await.map(drop)
     };
-    nothing_is_written(&web, noise, when).await
+    nothing_is_written(cx, &all, noise, when).await
 }
 
 async fn keeps_unready_nodes(cx: &CheckCx) -> Verdict {
@@ -269,7 +273,8 @@ async fn keeps_cordoned_nodes(cx: &CheckCx) -> Verdict {
 async fn rests_when_all_is_done(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
     web.rests().await?;
-    nothing_is_written(&web, async { Ok(()) }, "that changes a load balancer which is as it should be").await
+    let when = "that changes a load balancer which is as it should be";
+    nothing_is_written(cx, std::slice::from_ref(&web), async { Ok(()) }, when).await
 }
 
 #[cfg(test)]

@@ -2,9 +2,10 @@
 //! new machine takes over a Node's name, and after an edit of their Service (contract SVC-NODES).
 
 use super::needs::{NODES_BEHIND_LB, RESYNC};
-use super::nodes::{eligible, has_backend, lacks_backend};
+use super::nodes::{eligible, has_backend, lacks_backend, of_each_policy};
 use super::port_parts::{Edit, edit};
 use super::step_fails::FAILING;
+use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 use suites_common::port_parts::{Edited, Ports};
 
@@ -109,55 +110,86 @@ async fn follows(cx: &CheckCx, cell: &'static Cell) -> Verdict {
     }
 }
 
-/// A Service whose ports were edited, and whose load balancer has followed; and what it has to be like since.
-async fn edited(cx: &CheckCx) -> Result<(Service<'_>, impl Fn() -> Matcher<Inventory>), CheckError> {
-    let web = cx.service(load_balancer("web").port(80).port(443)).await?.provisioned().await?;
-    web.rests().await?;
-    let (old, before) = (Ports::of(&web).await?, web.balancer().read(ReadSource::Origin).await?);
-    edit(&web, Edit::Port).await?;
-    let new = Ports::of(&web).await?;
-    let followed = move || {
-        let edited = Edited::of(&before, old.clone(), new.clone());
-        edited.is_followed("has listeners, firewall and health checks of the edited ports")
-    };
-    web.balancer().becomes(followed()).when("after the edit").await?;
-    web.rests().await?;
-    Ok((web, followed))
+/// Services of both traffic policies whose ports were edited, and whose load balancers have followed; and what each of these
+/// has to be like since.
+async fn edited(cx: &CheckCx) -> Result<Vec<(Service<'_>, Followed)>, CheckError> {
+    let all = [("web", "Cluster"), ("local", "Local")];
+    try_join_all(all.map(async |(name, policy)| {
+        let policy = Some(policy.to_owned());
+        let plan =
+            load_balancer(name).port(80).port(443).with(move |spec| spec.external_traffic_policy = policy);
+        let web = cx.service(plan).await?.provisioned().await?;
+        web.rests().await?;
+        let (old, before) = (Ports::of(&web).await?, web.balancer().read(ReadSource::Origin).await?);
+        edit(&web, Edit::Port).await?;
+        let new = Ports::of(&web).await?;
+        let followed: Followed = Box::new(move || {
+            let edited = Edited::of(&before, old.clone(), new.clone());
+            edited.is_followed("has listeners, firewall and health checks of the edited ports")
+        });
+        web.balancer().becomes(followed()).when("after the edit").await?;
+        web.rests().await?;
+        Ok((web, followed))
+    }))
+    .await
 }
 
+/// What a load balancer has to be like.
+type Followed = Box<dyn Fn() -> Matcher<Inventory>>;
+
 async fn keeps_the_edit_as_a_node_joins(cx: &CheckCx) -> Verdict {
-    let (web, followed) = edited(cx).await?;
+    let all = edited(cx).await?;
     let (machine, _) = eligible(cx, "new").await?;
-    web.balancer().becomes(has_backend(&machine)).when("after its Node joined").await?;
-    web.balancer().keeps(followed()).when("after a Node joined").await
+    try_join_all(all.iter().map(async |(web, followed)| {
+        web.balancer().becomes(has_backend(&machine)).when("after its Node joined").await?;
+        web.balancer().keeps(followed()).when("after a Node joined").await
+    }))
+    .await
+    .map(drop)
 }
 
 async fn keeps_the_edit_as_a_node_leaves(cx: &CheckCx) -> Verdict {
     let (machine, node) = eligible(cx, "a").await?;
-    let (web, followed) = edited(cx).await?;
-    web.balancer().becomes(has_backend(&machine)).when("before its Node leaves").await?;
+    let all = edited(cx).await?;
+    for (web, _) in &all {
+        web.balancer().becomes(has_backend(&machine)).when("before its Node leaves").await?;
+    }
     node.delete().await?;
-    web.balancer().becomes(lacks_backend(&machine)).when("after its Node's deletion").await?;
-    web.balancer().keeps(followed()).when("after a Node left").await
+    try_join_all(all.iter().map(async |(web, followed)| {
+        web.balancer().becomes(lacks_backend(&machine)).when("after its Node's deletion").await?;
+        web.balancer().keeps(followed()).when("after a Node left").await
+    }))
+    .await
+    .map(drop)
 }
 
 async fn keeps_what_it_cannot_look_up(cx: &CheckCx) -> Verdict {
     let (stays, _) = eligible(cx, "stays").await?;
     let (goes, node) = eligible(cx, "goes").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    let balancer = web.balancer();
-    for machine in [&stays, &goes] {
-        balancer.becomes(has_backend(machine)).when("while machines can be looked up").await?;
+    let all = of_each_policy(cx).await?;
+    for web in &all {
+        for machine in [&stays, &goes] {
+            web.balancer().becomes(has_backend(machine)).when("while machines can be looked up").await?;
+        }
     }
-    web.rests().await?;
+    try_join_all(all.iter().map(Service::rests)).await?;
     let fault = cx.cloud().anything().fails().to(&[Op::InstanceGet, Op::InstanceList]).await?;
     node.label(L_EXCL, Some("true")).await?;
-    balancer.keeps(has_backend(&stays)).within(FAILING).when("while no machine can be looked up").await?;
+    let when = "while no machine can be looked up";
+    try_join_all(all.iter().map(async |web| {
+        let balancer = web.balancer();
+        balancer.keeps(has_backend(&stays)).within(FAILING).when(when).await
+    }))
+    .await?;
     let failures = fault.read(ReadSource::Origin).await?;
     cx.record("failed_look_ups", failures);
     fault.clear().await?;
     let failures = u32::try_from(failures).unwrap_or(u32::MAX).min(3);
-    let left = balancer.becomes(lacks_backend(&goes)).within(cx.limits().service_after(failures));
-    left.when("once machines can be looked up again").await?;
-    balancer.is(has_backend(&stays)).await
+    for web in &all {
+        let balancer = web.balancer();
+        let left = balancer.becomes(lacks_backend(&goes)).within(cx.limits().service_after(failures));
+        left.when("once machines can be looked up again").await?;
+        balancer.is(has_backend(&stays)).await?;
+    }
+    Ok(())
 }

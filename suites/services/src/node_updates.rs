@@ -53,12 +53,17 @@ pub(super) const CHECKS: &[Check] = &[
 
 async fn leaves_condemned_nodes_out(cx: &CheckCx) -> Verdict {
     let (machine, node) = eligible(cx, "condemned").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.balancer().becomes(has_backend(&machine)).when("without a taint").await?;
+    let all = of_each_policy(cx).await?;
+    for web in &all {
+        web.balancer().becomes(has_backend(&machine)).when("without a taint").await?;
+    }
     node.adds_taint(taint(T_TO_BE_DELETED, "1", "NoSchedule")).await?;
-    web.rests().await?;
-    web.patch(&json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
-    web.balancer().becomes(lacks_backend(&machine)).when("at the next sync of its Service").await
+    try_join_all(all.iter().map(Service::rests)).await?;
+    for web in &all {
+        web.patch(&json!({"metadata": {"annotations": {"example.com/edited": "1"}}})).await?;
+        web.balancer().becomes(lacks_backend(&machine)).when("at the next sync of its Service").await?;
+    }
+    Ok(())
 }
 
 async fn follows_a_late_provider_id(cx: &CheckCx) -> Verdict {
@@ -108,21 +113,32 @@ type Trouble = for<'a> fn(&Service<'a>) -> FaultPlan<'a>;
 async fn repeats_a_failed_update(cx: &CheckCx, trouble: Trouble) -> Verdict {
     let (old_machine, old) = eligible(cx, "replaced").await?;
     let (machine, node) = kept_out(cx, "admitted").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.rests().await?;
-    web.balancer().becomes(has_backend(&old_machine)).await?;
-    let refusals = trouble(&web).to(UPDATE).await?;
+    let all = of_each_policy(cx).await?;
+    try_join_all(all.iter().map(Service::rests)).await?;
+    let mut troubled = Vec::new();
+    for web in &all {
+        web.balancer().becomes(has_backend(&old_machine)).await?;
+        troubled.push((web, trouble(web).to(UPDATE).await?));
+    }
     try_join(node.label(L_EXCL, None), old.label(L_EXCL, Some(""))).await?;
-    let failing = fails_for(&web, &refusals, UPDATE, 3, HELD).await;
-    let replaced = async {
-        web.balancer().is(has_backend(&machine)).await?;
-        web.balancer().is(lacks_backend(&old_machine)).await
-    };
-    refusals.unless_needless(failing, replaced).await?;
-    refusals.clear().await?;
-    let limit = cx.limits().service_after(3);
-    web.balancer().becomes(has_backend(&machine)).within(limit).when("though its update failed").await?;
-    web.balancer().becomes(lacks_backend(&old_machine)).when("though its update failed").await
+    try_join_all(troubled.into_iter().map(async |(web, refusals)| {
+        let failing = fails_for(web, &refusals, UPDATE, 3, HELD).await;
+        let replaced = async {
+            web.balancer().is(has_backend(&machine)).await?;
+            web.balancer().is(lacks_backend(&old_machine)).await
+        };
+        refusals.unless_needless(failing, replaced).await?;
+        refusals.clear().await
+    }))
+    .await?;
+    for web in &all {
+        // One worker may update one after the other.
+        let limit = cx.limits().service_after(3) + cx.limits().load_balancer_work();
+        let balancer = web.balancer();
+        balancer.becomes(has_backend(&machine)).within(limit).when("though its update failed").await?;
+        balancer.becomes(lacks_backend(&old_machine)).when("though its update failed").await?;
+    }
+    Ok(())
 }
 
 async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
@@ -132,8 +148,8 @@ async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
     for one in &broken {
         one.gets_published().await?;
     }
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    try_join_all(broken.iter().chain([&web]).map(Service::rests)).await?;
+    let others = of_each_policy(cx).await?;
+    try_join_all(broken.iter().chain(&others).map(Service::rests)).await?;
     let refusals = broken.iter().map(async |one| one.cloud().fails().to(UPDATE).await);
     let refusals = try_join_all(refusals).await?;
     // All of them may come first, each with the client's own retries.
@@ -146,9 +162,11 @@ async fn one_failure_stops_no_other(cx: &CheckCx) -> Verdict {
             one.unless_needless(met, service.balancer().is(has_backend(machine))).await
         }))
         .await?;
-        let follows = web.balancer();
-        let follows = follows.becomes(has_backend(machine)).within(limit);
-        follows.when("while others cannot be updated").await?;
+        for web in &others {
+            let follows = web.balancer();
+            let follows = follows.becomes(has_backend(machine)).within(limit);
+            follows.when("while others cannot be updated").await?;
+        }
     }
     Ok(())
 }

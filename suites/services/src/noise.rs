@@ -3,6 +3,7 @@
 
 use super::idle::{LATE, nothing_is_written, reasons, with_a_backend};
 use super::needs::{NODES_BEHIND_LB, STABLE};
+use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
@@ -39,15 +40,17 @@ impl Looks {
     }
 }
 
-/// Counts the calls about a Service in this window, which begins before the action.
+/// Counts the calls about these Services in this window, which begins before the action.
 async fn calls_within(
-    web: &Service<'_>,
+    all: &[Service<'_>],
     window: Duration,
     doing: impl Future<Output = Verdict>,
 ) -> Result<usize, CheckError> {
-    let calls = web.calls().since(web.cx().cloud().mark()?);
+    let calls = all.iter().map(|web| Ok(web.calls().since(web.cx().cloud().mark()?)));
+    let calls = calls.collect::<Result<Vec<_>, CheckError>>()?;
     doing.await?;
-    calls.keeps(counted()).within(window).await
+    let counts = try_join_all(calls.iter().map(async |calls| calls.keeps(counted()).within(window).await));
+    Ok(counts.await?.iter().sum())
 }
 
 /// Matches any calls and counts them.
@@ -67,16 +70,16 @@ async fn changes(node: &Node<'_>, round: u32) -> Verdict {
 }
 
 async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
-    let (web, node) = with_a_backend(cx, "noisy").await?;
+    let (all, node) = with_a_backend(cx, "noisy").await?;
     let (mut looks, mut explained) = (Looks::default(), false);
     let noise = async {
         for attempt in 0..TRIES {
             let began = Instant::now();
-            let before = calls_within(&web, ROUND * ROUNDS, async { Ok(()) }).await?;
+            let before = calls_within(&all, ROUND * ROUNDS, async { Ok(()) }).await?;
             looks = Looks { before, after: Vec::new() };
             for round in 1..=ROUNDS {
                 let number = attempt * ROUNDS + round;
-                looks.after.push(calls_within(&web, ROUND, changes(&node, number)).await?);
+                looks.after.push(calls_within(&all, ROUND, changes(&node, number)).await?);
             }
             explained = cx.node_changes_since(began.checked_sub(LATE).unwrap_or(began), reasons)? > 0;
             if !explained {
@@ -86,7 +89,7 @@ async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
         Ok(())
     };
     let when = "that changes its load balancer after changes of a Node that say nothing about it";
-    nothing_is_written(&web, noise, when).await?;
+    nothing_is_written(cx, &all, noise, when).await?;
     cx.record("calls", format!("{} before, {} after", json!(looks.before), json!(looks.after)));
     // A Node that came or went during the rounds is a reason for a look-up.
     if !looks.answer() || explained {
@@ -95,7 +98,7 @@ async fn ignores_the_noise_of_nodes(cx: &CheckCx) -> Verdict {
     let promise = "no change of a Node that says nothing about load balancers has it looked at";
     let expected =
         format!("no call about it, as in the {} s before the changes", (ROUND * ROUNDS).as_secs_f64());
-    Err(web.breaks(
+    Err(all[0].breaks(
         promise,
         &expected,
         &format!("{} calls, each in {} s after a change", json!(looks.after), ROUND.as_secs_f64()),

@@ -3,7 +3,8 @@
 
 use super::delete::{goes, restricted};
 use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
-use super::nodes::{has_backend, kept_out};
+use super::nodes::{has_backend, kept_out, of_each_policy};
+use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use std::sync::Arc;
@@ -127,16 +128,21 @@ const LOOK_UPS: &[Op] = &[Op::LbGet, Op::LbList, Op::AuxRead];
 
 async fn follows_a_node_after_all(cx: &CheckCx) -> Verdict {
     let (machine, node) = kept_out(cx, "admitted").await?;
-    let web = cx.service(load_balancer("web").port(80)).await?.provisioned().await?;
-    web.rests().await?;
+    let all = of_each_policy(cx).await?;
+    try_join_all(all.iter().map(Service::rests)).await?;
     let fault = cx.cloud().anything().fails().to(LOOK_UPS).await?;
     node.label(L_EXCL, None).await?;
-    web.keeps(keeps_finalizer()).within(FAILING).when("while its load balancer cannot be looked up").await?;
+    let when = "while load balancers cannot be looked up";
+    try_join_all(all.iter().map(async |web| web.keeps(keeps_finalizer()).within(FAILING).when(when).await))
+        .await?;
     cx.record("failed_look_ups", fault.read(ReadSource::Origin).await?);
     fault.clear().await?;
-    let follows = web.balancer();
-    let follows = follows.becomes(has_backend(&machine)).within(cx.limits().service_after(2));
-    follows.when("once it can be looked up").await
+    for web in &all {
+        let follows = web.balancer();
+        let follows = follows.becomes(has_backend(&machine)).within(cx.limits().service_after(2));
+        follows.when("once load balancers can be looked up").await?;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

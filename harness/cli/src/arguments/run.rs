@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use harness_config::{
     BackendChoice, ClusterKeys, HumanDuration, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys,
-    Source, Timing,
+    Source, Timing, UpgradeKeys,
 };
 use harness_core::ledger::Share;
 use harness_core::progress::Verbosity;
@@ -31,6 +31,30 @@ fn part(text: &str, index: Option<&str>) -> Result<Share, String> {
     let index: usize = index.parse().map_err(|_| format!("{INDEX} is '{index}', which is not a number"))?;
     let share = Share::from_str(&format!("{}/{count}", index.saturating_add(1)));
     share.map_err(|why| format!("completion index {index}: {why}; N is the Job's number of completions"))
+}
+
+/// Parses one part of the description of an old release.
+fn old_release(text: &str) -> Result<UpgradeKeys, String> {
+    let (kind, value) = text.split_once(':').unwrap_or((text, ""));
+    let value = Some(value.to_owned()).filter(|value| !value.is_empty());
+    let keys = UpgradeKeys::default();
+    match (kind, value) {
+        ("profile", Some(profile)) => Ok(UpgradeKeys { profile: Some(profile), ..keys }),
+        ("image", Some(image)) => Ok(UpgradeKeys { image: Some(image), ..keys }),
+        ("binary", Some(binary)) => Ok(UpgradeKeys { binary: Some(binary), ..keys }),
+        _ => Err("write profile:NAME, profile:PATH, image:IMAGE or binary:PATH".to_owned()),
+    }
+}
+
+/// The old release that these parts describe together; of two parts of a kind, the later one counts.
+fn together(parts: &[UpgradeKeys]) -> UpgradeKeys {
+    let last =
+        |part: fn(&UpgradeKeys) -> &Option<String>| parts.iter().rev().find_map(|keys| part(keys).clone());
+    UpgradeKeys {
+        profile: last(|keys| &keys.profile),
+        image: last(|keys| &keys.image),
+        binary: last(|keys| &keys.binary),
+    }
 }
 
 /// Headings of the options' help.
@@ -115,6 +139,10 @@ pub(crate) struct PlanOptions {
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     ccm: CcmOptions,
+    /// Also judge the upgrade from this release to the CCM: profile:NAME or profile:PATH, image:IMAGE, binary:PATH; a profile
+    /// and an image or program can be given together, separated by a comma
+    #[arg(long, value_name = "RELEASE", value_delimiter = ',', value_parser = old_release, help_heading = CCM)]
+    upgrade_from: Vec<UpgradeKeys>,
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
     #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
@@ -199,6 +227,7 @@ impl PlanOptions {
             profile: self.ccm.profile.clone(),
             image: self.ccm.image.clone(),
             binary: self.ccm.binary.clone(),
+            upgrade_from: together(&self.upgrade_from),
             cluster: ClusterKeys {
                 backend: self.cluster,
                 topology: self.topology.clone(),
@@ -232,7 +261,21 @@ impl PlanOptions {
 
 #[cfg(test)]
 mod tests {
-    use super::part;
+    use super::{UpgradeKeys, old_release, part, together};
+
+    #[test]
+    fn an_old_release_is_a_profile_an_image_or_a_program() {
+        let parts: Vec<UpgradeKeys> = ["profile:./old", "image:registry.example:5000/ccm:v1"]
+            .map(|text| old_release(text).expect(text))
+            .into();
+        let all = together(&parts);
+        assert_eq!(all.profile.as_deref(), Some("./old"));
+        assert_eq!(all.image.as_deref(), Some("registry.example:5000/ccm:v1"));
+        assert_eq!(all.binary, None);
+        for wrong in ["./old", "profile:", "tag:v1"] {
+            assert!(old_release(wrong).expect_err(wrong).contains("binary:PATH"));
+        }
+    }
 
     #[test]
     fn parts_are_counted_from_one_and_the_pods_of_a_job_from_zero() {

@@ -7,7 +7,7 @@ use harness_clusters::facts;
 use harness_components::component::{COMPONENTS, Change, Component, Keys, of_kind};
 use harness_config::{
     BackendKind, ClusterKeys, Given, HumanDuration, Offer, Problems, ProfileKind, RunFile, RunPlan, Source,
-    Topology, WantedCluster, plan,
+    Topology, UpgradeKeys, WantedCluster, plan,
 };
 use harness_core::check::Facility;
 use harness_core::ledger::Share;
@@ -63,10 +63,11 @@ impl Choosing<'_> {
     fn strangers(&self) -> Result<Vec<Work>, String> {
         let mut work = Vec::new();
         for one in list::strangers(&self.options.stranger, self.share())? {
-            let Stranger { stranger, of, profile, as_is, soak, .. } = &one;
+            let Stranger { stranger, of, profile, as_is, soak, upgrades, before, .. } = &one;
             let component = of_kind(*of);
             let keys = changed(component, *as_is, (Change::Variant, stranger), profile.clone());
-            let chosen = self.chosen(component, keys, *soak, true);
+            let extent = Extent { soak: *soak, upgrades: *upgrades, before: before.clone() };
+            let chosen = self.chosen(component, keys, extent, true);
             let (plan, planned) = chosen.map_err(|problems| format!("stranger {stranger}: {problems}"))?;
             work.extend(Work::of_stranger(&one, component, &plan, &planned)?);
         }
@@ -81,11 +82,12 @@ impl Choosing<'_> {
     fn mutants(&self) -> Result<Vec<Work>, String> {
         let mut work = Vec::new();
         for control in list::mutants(&self.options.mutant, self.share())? {
-            let Mutant { mutant, of, profile, as_is, soak, checks } = &control;
+            let Mutant { mutant, of, profile, as_is, soak, upgrades, before, checks } = &control;
             let component = of_kind(*of);
             let keys = changed(component, *as_is, (Change::Mutant, mutant), profile.clone());
             let on_a_cluster = component.feature().is_some_and(|feature| self.need(checks, feature));
-            let chosen = self.chosen(component, keys, *soak, on_a_cluster);
+            let extent = Extent { soak: *soak, upgrades: *upgrades, before: before.clone() };
+            let chosen = self.chosen(component, keys, extent, on_a_cluster);
             let (plan, planned) = chosen.map_err(|problems| format!("mutant {mutant}: {problems}"))?;
             work.push(Work::of_mutant(&control, plan, &planned)?);
         }
@@ -98,11 +100,13 @@ impl Choosing<'_> {
         let output = |name: &str| self.with_mutants.output.join(name.to_lowercase().replace(' ', "-"));
         let plan = RunPlan { output: output("no CCM"), ..self.with_nothing.clone() };
         let ccm = of_kind(ProfileKind::Profile);
-        let (_, soaking) = self.chosen(ccm, Keys::new(), Some(SOAK), true).map_err(text)?;
+        let (_, soaking) = self
+            .chosen(ccm, Keys::new(), Extent { soak: Some(SOAK), ..Extent::default() }, true)
+            .map_err(text)?;
         let mut work = Work::of_nothing("no CCM", plan, &soaking, NULL_CCM_CLUSTERS);
         for component in COMPONENTS {
             let Some((name, keys)) = component.absent() else { continue };
-            let (plan, planned) = self.chosen(*component, keys, None, true).map_err(text)?;
+            let (plan, planned) = self.chosen(*component, keys, Extent::default(), true).map_err(text)?;
             let plan = RunPlan { output: output(name), ..plan };
             work.extend(Work::of_nothing(name, plan, &planned, 1));
         }
@@ -115,11 +119,11 @@ impl Choosing<'_> {
         &self,
         component: &dyn Component,
         keys: Keys,
-        soak: Option<HumanDuration>,
+        extent: Extent,
         on_a_cluster: bool,
     ) -> Result<Chosen, Problems> {
         match component.feature() {
-            None => self.with_shared_cluster(component, keys, soak),
+            None => self.with_shared_cluster(component, keys, extent),
             Some(feature) => self.with_own_cluster(component, keys, on_a_cluster.then_some(feature)),
         }
     }
@@ -129,13 +133,14 @@ impl Choosing<'_> {
         &self,
         component: &dyn Component,
         keys: Keys,
-        soak: Option<HumanDuration>,
+        extent: Extent,
     ) -> Result<Chosen, Problems> {
-        let typed = soaking(overrides(self.options, component.changeable()), soak);
-        let (mut plan, mut cluster) = (given(typed.clone(), &keys)?, self.with_mutants.cluster.clone());
+        let typed = extent.of(overrides(self.options, component.changeable()), component.changeable());
+        let plan_of = |typed| plan(&Source::Defaults, extent.given(typed, &keys));
+        let (mut plan, mut cluster) = (plan_of(typed.clone())?, self.with_mutants.cluster.clone());
         if plan.profile.is_hosted() && !facts(cluster.backend()).manages {
             // The cluster of the others cannot have a management cluster, so this subject gets its own.
-            plan = given(RunFile { cluster: ClusterKeys::default(), ..typed }, &keys)?;
+            plan = plan_of(RunFile { cluster: ClusterKeys::default(), ..typed })?;
             cluster = plan.cluster.clone().settled(BackendKind::Embedded);
         }
         self.planned(plan.on(cluster))
@@ -196,6 +201,33 @@ pub(super) fn changed(
 
 pub(super) fn given(typed: RunFile, keys: &Keys) -> Result<RunPlan<WantedCluster>, Problems> {
     plan(&Source::Defaults, Given { typed, over_profile: keys.clone(), ..Given::default() })
+}
+
+/// Checks that are part of a run only if it asks for them.
+#[derive(Clone, Default)]
+struct Extent {
+    /// The duration of the soak checks.
+    soak: Option<HumanDuration>,
+    /// Whether the subject replaces the reference CCM in an upgrade.
+    upgrades: bool,
+    /// The changed keys of the profile of the release before.
+    before: Keys,
+}
+
+impl Extent {
+    /// The run with these checks; `profile` is that of the release before.
+    fn of(&self, run: RunFile, profile: &str) -> RunFile {
+        let from = self.upgrades.then(|| profile.to_owned());
+        RunFile {
+            upgrade_from: UpgradeKeys { profile: from, ..UpgradeKeys::default() },
+            ..soaking(run, self.soak)
+        }
+    }
+
+    /// The run with these keys in the profiles of both releases.
+    fn given(&self, typed: RunFile, keys: &Keys) -> Given {
+        Given { typed, over_profile: keys.clone(), over_old_profile: self.before.clone(), ..Given::default() }
+    }
 }
 
 /// The same run with a soak of this duration.

@@ -25,6 +25,12 @@ pub(crate) struct Mutant {
     pub(super) profile: Map<String, Value>,
     /// The duration of its soak checks.
     pub(super) soak: Option<HumanDuration>,
+    /// Whether it replaces the reference CCM in an upgrade.
+    #[serde(default)]
+    pub(super) upgrades: bool,
+    /// The changed keys of the profile of the release before.
+    #[serde(default)]
+    pub(super) before: Map<String, Value>,
     /// Checks, or contract rows for all of their claims.
     pub(super) checks: Vec<String>,
 }
@@ -54,6 +60,12 @@ pub(crate) struct Stranger {
     pub(super) clusters: Option<usize>,
     /// The duration of its soak checks; they are left out if absent.
     pub(super) soak: Option<HumanDuration>,
+    /// Whether it replaces the reference CCM in an upgrade; otherwise the checks of upgrades are left out.
+    #[serde(default)]
+    pub(super) upgrades: bool,
+    /// The changed keys of the profile of the release before.
+    #[serde(default)]
+    pub(super) before: Map<String, Value>,
     /// Suites, contract rows or their prefixes, checks; all if empty.
     #[serde(default)]
     pub(super) checks: Vec<String>,
@@ -250,6 +262,8 @@ mod tests {
             jobs: None,
             clusters: None,
             soak: None,
+            upgrades: false,
+            before: Map::new(),
             checks: checks.iter().map(|name| (*name).to_owned()).collect(),
         };
         let check = CheckId::of_claim("SVC-UPD-01", "port");

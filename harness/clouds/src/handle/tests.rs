@@ -47,6 +47,7 @@ fn needs(id: &'static str, facilities: &[Facility]) -> Candidate {
         served: Served::Always,
         takes_s: 0,
         soaks: false,
+        upgrades: false,
     }
 }
 

@@ -1,7 +1,9 @@
 //! Options that override the run file.
 
 use super::planned;
-use crate::{Budget, ClusterKeys, HumanDuration, Keep, LimitKeys, OutputKeys, RunFile, SelectKeys, Timing};
+use crate::{
+    Budget, ClusterKeys, HumanDuration, Keep, LimitKeys, OutputKeys, RunFile, SelectKeys, Timing, UpgradeKeys,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
@@ -15,6 +17,11 @@ fn full() -> RunFile {
         profile: Some(String::from("null")),
         image: Some(String::from("a/b:c")),
         binary: Some(String::from("p")),
+        upgrade_from: UpgradeKeys {
+            profile: Some(String::from("mutants")),
+            image: Some(String::from("a/b:d")),
+            binary: Some(String::from("q")),
+        },
         cluster: ClusterKeys {
             backend: Some(crate::BackendChoice::Kind),
             topology: Some(String::from("single")),

@@ -28,6 +28,7 @@ const fn candidate(
         served,
         takes_s: 0,
         soaks: false,
+        upgrades: false,
     }
 }
 

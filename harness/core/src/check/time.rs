@@ -33,6 +33,12 @@ impl<Cx> Check<Cx> {
         self
     }
 
+    /// Judges how the CCM replaces an older release; without one it is not run.
+    pub const fn upgrades(mut self) -> Check<Cx> {
+        self.upgrades = true;
+        self
+    }
+
     /// Depends only on what is written, not on timing.
     pub const fn timeless(mut self) -> Check<Cx> {
         self.timeless = true;

@@ -109,7 +109,7 @@ impl fmt::Display for Setting {
 }
 
 /// Keys of the run file, and the options that set them.
-const OPTIONS: [(&str, &str); 25] = [
+const OPTIONS: [(&str, &str); 29] = [
     ("profile", "--profile"),
     ("image", "--image"),
     ("binary", "--binary"),
@@ -128,6 +128,10 @@ const OPTIONS: [(&str, &str); 25] = [
     ("select.shard", "--shard"),
     ("select.run", "--shard-of"),
     ("soak", "--soak"),
+    ("upgradeFrom", "--upgrade-from"),
+    ("upgradeFrom.profile", "--upgrade-from"),
+    ("upgradeFrom.image", "--upgrade-from"),
+    ("upgradeFrom.binary", "--upgrade-from"),
     ("output.dir", "--out"),
     ("keep", "--keep"),
     ("jobs", "--jobs"),

@@ -1,8 +1,7 @@
 //! The deployed CCM: deploys it in one of its forms, removes it, finds its Pods and its leader.
 
 use super::arguments::{Flag, flag_of};
-use super::cannot_run::{crash_loops, has_ended, unrecoverable};
-use super::deploy::{CcmError, last_lines, pods_of};
+use super::deploy::{CcmError, pods_of};
 use super::hosting::Hosting;
 use super::manifests::{Manifests, ObjectKey, key_of};
 use super::render::{RenderContext, Rendered, Replica, as_shipped, replicas};
@@ -11,15 +10,12 @@ use super::trial::trial;
 use crate::k8s::webhooks_in_the_way;
 use harness_clouds::Credential;
 use harness_core::ledger::SetBy;
-use harness_core::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Preconditions};
 use serde_json::Value;
 use std::sync::Arc;
-use std::time::Duration;
-use tokio::time::Instant;
 
 /// How the CCM is deployed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
@@ -45,14 +41,14 @@ pub struct LeaseKey {
 /// The CCM under test of one cluster.
 pub struct Ccm {
     /// The cluster that it serves.
-    served: Side,
+    pub(super) served: Side,
     /// The cluster of its Pods, if that is another one.
     hosting: Option<Hosting>,
-    manifests: Option<Manifests>,
-    surroundings: RenderContext,
-    replicas: Vec<Replica>,
+    pub(super) manifests: Option<Manifests>,
+    pub(super) surroundings: RenderContext,
+    pub(super) replicas: Vec<Replica>,
     newcomers: Vec<Replica>,
-    lease: Option<LeaseKey>,
+    pub(super) lease: Option<LeaseKey>,
 }
 
 impl std::fmt::Debug for Ccm {
@@ -76,7 +72,7 @@ impl Ccm {
     }
 
     /// The cluster of its Pods.
-    fn pods_side(&self) -> &Side {
+    pub(super) fn pods_side(&self) -> &Side {
         self.hosting.as_ref().map_or(&self.served, |hosting| &hosting.side)
     }
 
@@ -336,114 +332,13 @@ impl Ccm {
             }),
         }
     }
-
-    /// Waits until the CCM leads: the Lease has a holder that has renewed it since, or, without leader election, all Pods
-    /// run. All Pods of the form must run by then.
-    ///
-    /// # Errors
-    /// [`CcmError::Broken`] as soon as waiting is useless (image missing), [`CcmError::CrashLoops`] when its process
-    /// crash-loops; after `limit`, [`CcmError::NeverLeads`] if all Pods run, otherwise [`CcmError::NotReady`]. All with
-    /// the last log lines.
-    pub async fn leading(&self, form: Form, limit: Duration) -> Result<(), CcmError> {
-        let began = Instant::now();
-        let renewed_at_first = self.find_lease().and_then(|lease| renew_time(&lease));
-        let state = async |seen: &mut String| {
-            let pods = self.pods(form);
-            *seen = pods.observed();
-            let hopeless = |pod: &Arc<Pod>| unrecoverable(pod).or_else(|| crash_loops(pod));
-            if let Some(why) = pods.iter().find_map(hopeless) {
-                return Err(ReadError { text: why, fatal: true });
-            }
-            let running = pods.iter().filter(|pod| is_running(pod)).count();
-            if form == Form::Replicas && running < self.replicas.len() || running == 0 {
-                return Ok(None);
-            }
-            if self.lease.is_none() {
-                return Ok(Some(()));
-            }
-            let lease = self.find_lease();
-            seen.push_str(&format!("; {}", lease.as_ref().map_or("no Lease".to_owned(), |l| l.observed())));
-            let held = lease.as_ref().is_some_and(|lease| {
-                let holder = lease.spec.as_ref().and_then(|s| s.holder_identity.as_deref());
-                holder.is_some_and(|h| !h.is_empty()) && renew_time(lease) != renewed_at_first
-            });
-            Ok(held.then_some(()))
-        };
-        let outcome = poll("the CCM leads", limit, Duration::from_millis(50), state).await;
-        let Err(error) = outcome else {
-            tracing::info!(took = ?began.elapsed(), "the CCM leads");
-            return Ok(());
-        };
-        let mut text = error.text.clone();
-        let pods = self.pods(form);
-        for pod in &pods {
-            text.push_str(&last_lines(&self.pods_side().client, pod, 12).await);
-        }
-        for why in self.in_the_way().await {
-            text.push('\n');
-            text.push_str(&why);
-        }
-        let expected = if form == Form::Replicas { self.replicas.len() } else { 1 };
-        Err(not_up(&pods, expected, self.lease.is_some(), text))
-    }
 }
 
-/// Why a CCM does not lead, from the state of its Pods at the end of the wait; this determines who is to blame.
-fn not_up(pods: &[Arc<Pod>], expected: usize, elects: bool, text: String) -> CcmError {
-    if pods.iter().any(|pod| unrecoverable(pod).is_some()) {
-        CcmError::Broken(text)
-    } else if pods.iter().any(|pod| has_ended(pod)) {
-        CcmError::CrashLoops(text)
-    } else if elects && pods.iter().filter(|pod| is_running(pod)).count() >= expected {
-        CcmError::NeverLeads(text)
-    } else {
-        CcmError::NotReady(text)
-    }
-}
-
-fn renew_time(lease: &Lease) -> Option<String> {
-    lease.spec.as_ref().and_then(|s| s.renew_time.as_ref()).map(|t| t.0.to_string())
-}
-
-fn is_running(pod: &Pod) -> bool {
+/// Whether all containers of a Pod run.
+pub(super) fn is_running(pod: &Pod) -> bool {
     let status = pod.status.as_ref();
     let running = status.and_then(|s| s.phase.as_deref()) == Some("Running");
     let up = status.and_then(|s| s.container_statuses.as_ref());
     running
         && up.is_some_and(|list| list.iter().all(|c| c.state.as_ref().is_some_and(|s| s.running.is_some())))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use harness_core::check::Blocker;
-    use serde_json::json;
-
-    fn pod(restarts: i32, state: Value) -> Arc<Pod> {
-        let phase = "Running";
-        let pod = json!({"metadata": {"name": "p"}, "status": {"phase": phase, "containerStatuses": [{
-            "name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": restarts, "state": state,
-        }]}});
-        Arc::new(serde_json::from_value(pod).expect("a Pod"))
-    }
-
-    #[test]
-    fn the_blocker_depends_on_how_the_ccm_failed_to_start() {
-        let running = || json!({"running": {}});
-        let waiting = |reason: &str| json!({"waiting": {"reason": reason}});
-        let by = |pods: &[Arc<Pod>], elects| not_up(pods, 2, elects, String::new()).blocker();
-        let up = || pod(0, running());
-        assert_eq!(by(&[up(), up()], true), Some(Blocker::Elects));
-        assert_eq!(by(&[up(), up()], false), None, "it need not be elected: another holder is in the way");
-        assert_eq!(by(&[up()], true), None, "one does not run yet");
-        for down in [
-            pod(1, waiting("CrashLoopBackOff")),
-            pod(3, running()),
-            pod(0, json!({"terminated": {"exitCode": 1}})),
-        ] {
-            assert_eq!(by(&[up(), down], true), Some(Blocker::StaysUp));
-        }
-        assert_eq!(by(&[pod(0, waiting("ErrImagePull")), pod(2, running())], true), None, "no image");
-        assert_eq!(by(&[], true), None);
-    }
 }

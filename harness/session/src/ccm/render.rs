@@ -5,6 +5,7 @@
 //! cloud's journal tells the replicas apart even on one node (contract CLOUD-09) and each can be stopped alone.
 
 mod edits;
+mod released;
 mod replica;
 
 use super::arguments::{Flag, set_flag};
@@ -16,6 +17,7 @@ use super::trust;
 pub use edits::REPLICA_LABEL;
 use edits::{join_group, move_port, refer_to, set_apart, set_variable};
 use harness_core::ledger::{SetBy, Setting};
+pub(super) use released::{Placed, as_released};
 use replica::{ENDPOINT, HOST, NO_PROXY, PORT, PROXY};
 pub use replica::{Replica, TOKEN};
 use serde_json::{Value, json};
@@ -52,7 +54,7 @@ pub struct RenderContext {
     pub http_proxy: bool,
     /// The CA of the cloud's API in PEM, if it is the run's.
     pub cloud_ca: Option<String>,
-    /// Flags to set on the copies.
+    /// Flags to set on the copies, and on a release in an upgrade.
     pub flags: Vec<Flag>,
     /// The secure port the manifests use; copies get their own.
     pub secure_port: u16,
@@ -62,7 +64,11 @@ pub struct RenderContext {
 
 /// The manifests as shipped, with the credential and the endpoint of `first`.
 pub fn as_shipped(manifests: &Manifests, first: Option<&Replica>, around: &RenderContext) -> Rendered {
-    let mut renderer = Renderer::of(manifests, around);
+    shipped(manifests, Renderer::of(manifests, around), first)
+}
+
+fn shipped(manifests: &Manifests, mut renderer: Renderer<'_>, first: Option<&Replica>) -> Rendered {
+    let around = renderer.around;
     renderer.reach_api_server();
     renderer.use_local_image();
     renderer.set_command();

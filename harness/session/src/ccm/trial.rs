@@ -63,7 +63,7 @@ fn bare_pod(workload: &Value, trial: &str, nodes: &[Arc<Node>]) -> Value {
 
 /// The label requirements of a Pod for its Node: alternatives, each of which is a list of expressions. None if it has no
 /// requirements. Source: PodSpec `nodeSelector` and `affinity.nodeAffinity`.
-fn terms(spec: &Value) -> Vec<Vec<Value>> {
+pub(super) fn terms(spec: &Value) -> Vec<Vec<Value>> {
     let labels = spec["nodeSelector"].as_object().into_iter().flatten();
     let plain = labels.map(|(key, value)| json!({"key": key, "operator": "In", "values": [value]}));
     let plain: Vec<Value> = plain.collect();
@@ -78,7 +78,7 @@ fn terms(spec: &Value) -> Vec<Vec<Value>> {
 }
 
 /// Whether labels meet an expression; one with an operator that compares numbers is not met.
-fn is_met(expression: &Value, labels: &BTreeMap<String, String>) -> bool {
+pub(super) fn is_met(expression: &Value, labels: &BTreeMap<String, String>) -> bool {
     let value = expression["key"].as_str().and_then(|key| labels.get(key));
     let listed = || {
         let values = expression["values"].as_array().into_iter().flatten();

@@ -19,10 +19,10 @@ pub use prepared::Prepared;
 
 use super::choose::{check_hosting, check_image, check_real};
 use super::folder::RunDir;
+use super::manifests::{lease_of, manifests_of};
 use super::state::{Credentials, Replaced, ReplicaRecord, RunState};
 use super::uninitialised::roles_of;
 use super::{Session, SessionError, load_manifests};
-use crate::ccm::LeaseKey;
 use crate::k8s::client_for;
 use cloud::{WantedCloud, check_engine};
 use harness_clouds::fresh_token;
@@ -32,9 +32,7 @@ use harness_clusters::{
     CloudSite, ClusterRecord, ClusterSpec, Fidelity, Lifetime, ProgramImage, ProviderIds, Purpose, Runs,
     begin, facts,
 };
-use harness_config::{
-    BackendKind, Lease, NodeIp, Profile, ProviderId, RunPlan, ServingCertificates, Topology,
-};
+use harness_config::{BackendKind, NodeIp, ProviderId, RunPlan, ServingCertificates, Topology};
 use harness_core::check::chain;
 use harness_core::events::Events;
 use harness_core::files;
@@ -52,6 +50,8 @@ use tokio_util::sync::CancellationToken;
 const NEWCOMERS: usize = 3;
 /// The name of an image credential provider in the cloud's journal.
 const PLUGIN: &str = "plugin";
+/// The name of an old release in the cloud's journal.
+const OLD_RELEASE: &str = "old";
 
 /// One lane's cluster, cloud and CCM, from before they exist until they are gone.
 #[derive(Debug)]
@@ -92,18 +92,15 @@ fn hosted_on(there: &ClusterRecord) -> Setting {
     Setting::of_manifests(what, SetBy::Profile)
 }
 
-/// The Lease of a CCM with leader election.
-fn lease_of(profile: &Profile) -> Option<LeaseKey> {
-    let Lease { namespace, name } = profile.lease.clone();
-    profile.capabilities.leader_election.then_some(LeaseKey { namespace, name })
-}
-
 /// Checks a plan for errors that are known before anything is started: in the manifests, of the image, of the cluster.
 ///
 /// # Errors
 /// Why the environment cannot be created with this plan.
 pub fn startable(plan: &RunPlan) -> Result<(), SessionError> {
     load_manifests(plan)?;
+    if let Some(old) = &plan.old_release {
+        manifests_of(&old.profile)?;
+    }
     check_hosting(plan)?;
     check_image(plan)?;
     check_real(plan)
@@ -218,7 +215,8 @@ impl Environment {
             }
         };
         let ((mut replicas, mut newcomers), mut plugin) = (self.replicas(&credentials)?, self.plugin()?);
-        let callers = replicas.iter().chain(&newcomers).chain(&plugin);
+        let mut old_release = self.old_release(&credentials)?;
+        let callers = replicas.iter().chain(&newcomers).chain(&plugin).chain(&old_release);
         let names: Vec<String> = callers.map(|replica| replica.name.clone()).collect();
         let source = &prepared.plan.profile.cloud;
         let wanted = WantedCloud { run: &self.id, cloud: source, replicas: &names, folder: &folder, events };
@@ -235,7 +233,8 @@ impl Environment {
             None => wanted.start(&mut self.teardown, &cluster.cloud_site, &nodes, artifacts).await?,
         };
         let metadata = metadata::reached(management.as_ref().unwrap_or(&cluster), &cloud).await?;
-        for replica in replicas.iter_mut().chain(&mut newcomers).chain(&mut plugin) {
+        let callers = replicas.iter_mut().chain(&mut newcomers).chain(&mut plugin).chain(&mut old_release);
+        for replica in callers {
             let own = cloud.endpoints.get(&replica.name);
             replica.endpoint = own.unwrap_or(&cloud.endpoint).clone();
         }
@@ -257,6 +256,8 @@ impl Environment {
             idle_command: artifacts.idle_command.clone(),
             replicas,
             newcomers,
+            old_release,
+            old_image: artifacts.old_image.clone(),
             plugin,
             replaced: self.replaced()?,
             lease: lease_of(profile),
@@ -313,6 +314,16 @@ impl Environment {
         let Some(_) = &self.plan().profile.image_credentials else { return Ok(None) };
         let (name, token, endpoint) = (PLUGIN.to_owned(), fresh_token()?, String::new());
         Ok(Some(ReplicaRecord { name, token, secure_port: 0, endpoint }))
+    }
+
+    /// What an old release gets from the cloud.
+    fn old_release(&self, credentials: &Credentials) -> Result<Option<ReplicaRecord>, SessionError> {
+        if !self.plan().profile.has_ccm() {
+            return Ok(None);
+        }
+        let token = credentials.token().map_or_else(fresh_token, Ok)?;
+        let (name, secure_port) = (OLD_RELEASE.to_owned(), self.plan().profile.secure_port);
+        Ok(Some(ReplicaRecord { name, token, secure_port, endpoint: String::new() }))
     }
 
     fn replaced(&self) -> Result<Option<Replaced>, SessionError> {

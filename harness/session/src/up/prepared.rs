@@ -5,13 +5,13 @@ use super::own_image::own_image;
 use super::stage::stage;
 use crate::ccm::Manifests;
 use crate::choose::stood_for;
-use crate::{RunDir, SessionError, load_manifests};
+use crate::{ReleaseImage, RunDir, SessionError, load_manifests};
 use harness_clusters::images::{
     Engine, Folders, IMAGE_REGISTRY, ImageError, ImageSource, PreparedImage, Program, RunId, file_digest,
     of_commands, own_program, prepare, static_binary,
 };
 use harness_clusters::{InsideCluster, ProgramImage, Runs, facts};
-use harness_config::{Image, RunPlan};
+use harness_config::{Image, OldRelease, Profile, RunPlan};
 use harness_core::events::Events;
 use harness_core::files;
 use harness_core::ledger::{SetBy, Setting};
@@ -71,10 +71,22 @@ impl Prepared {
                 )));
             }
         };
+        let old_image = match self.other_release().and_then(|old| old.profile.image.as_ref()) {
+            Some(Image::Reference(reference)) => {
+                Some(ReleaseImage { image: reference.clone(), ..ReleaseImage::default() })
+            }
+            Some(Image::Command(command)) => Some(ReleaseImage {
+                image: own.image.clone(),
+                digest: own.digest.clone(),
+                command: own.command(command.as_str()),
+            }),
+            Some(Image::Build(_)) | None => None,
+        };
         Ok(Artifacts {
             ccm_image,
             ccm_image_digest,
             ccm_command,
+            old_image,
             idle_image,
             idle_command,
             ..Artifacts::default()
@@ -96,36 +108,58 @@ impl Prepared {
         self.made.get_or_try_init(make).await
     }
 
-    /// The fake cloud's image and the CCM's, if the profile has one.
+    /// The old release of the run, if its image or program is another one than that of the CCM under test.
+    fn other_release(&self) -> Option<&OldRelease> {
+        let RunPlan { profile, binary, old_release, .. } = &*self.plan;
+        old_release.as_ref().filter(|old| (&old.profile.image, &old.binary) != (&profile.image, binary))
+    }
+
+    /// The fake cloud's image and those of the CCM and of the old release, if their profiles have one.
     async fn images(&self, events: &Events) -> Result<Artifacts, SessionError> {
         let folder = SharedFolder(Some(RunDir::create(&format!("{}-images", self.run))?));
         let engine = Engine::connect().await.map_err(ImageError::from)?;
-        let image = self.plan.profile.image.clone();
+        let releases = [Some(&self.plan.profile), self.other_release().map(|old| &old.profile)];
         let mut commands = vec![FAKE_CLOUD];
-        if let Some(Image::Command(command)) = &image {
-            commands.push(command.as_str());
-        }
+        let own = releases.iter().flatten().filter_map(|profile| match &profile.image {
+            Some(Image::Command(command)) => Some(command.as_str()),
+            _ => None,
+        });
+        commands.extend(own);
         let made = stage(events, "images of this program", of_commands(&commands, folder.path())).await?;
         let mut own = made.into_iter();
         let cloud = own.next().expect("there are as many images as commands");
-        let source = match image {
-            None | Some(Image::Command(_)) => None,
-            Some(Image::Reference(reference)) => Some(ImageSource::Reference(reference)),
-            Some(Image::Build(build)) => {
-                let features = (!build.features.is_empty()).then(|| build.features.into_iter().collect());
-                Some(ImageSource::Build(Program { package: build.package, bin: build.binary, features }))
-            }
-        };
-        let folders = Folders { sources: self.plan.profile.folder(), scratch: folder.path() };
-        let ccm = match source {
-            None => own.next(),
-            Some(source) => Some(stage(events, "CCM image", prepare(&engine, &source, folders)).await?),
-        };
+        let mut prepared = Vec::new();
+        for (profile, what) in releases.into_iter().zip(["CCM image", "image of the old release"]) {
+            let source = match profile.and_then(|profile| profile.image.clone()) {
+                None => None,
+                Some(Image::Command(_)) => {
+                    prepared.push(own.next());
+                    continue;
+                }
+                Some(Image::Reference(reference)) => Some(ImageSource::Reference(reference)),
+                Some(Image::Build(build)) => {
+                    let features = (!build.features.is_empty()).then(|| build.features.into_iter().collect());
+                    Some(ImageSource::Build(Program { package: build.package, bin: build.binary, features }))
+                }
+            };
+            let sources = profile.map_or(Path::new("."), Profile::folder);
+            let folders = Folders { sources, scratch: folder.path() };
+            prepared.push(match source {
+                None => None,
+                Some(source) => Some(stage(events, what, prepare(&engine, &source, folders)).await?),
+            });
+        }
+        let (old, ccm) = (prepared.pop().flatten(), prepared.pop().flatten());
         Ok(Artifacts {
             ccm_image: ccm.as_ref().map(|image| image.reference.clone()).unwrap_or_default(),
             ccm_image_digest: ccm.as_ref().map(|image| image.digest.clone()).unwrap_or_default(),
+            old_image: old.as_ref().map(|image| ReleaseImage {
+                image: image.reference.clone(),
+                digest: image.digest.clone(),
+                command: Vec::new(),
+            }),
             idle_image: cloud.reference.clone(),
-            images: Some(Images { cloud, ccm, _folder: folder }),
+            images: Some(Images { cloud, ccm, old, _folder: folder }),
             ..Artifacts::default()
         })
     }
@@ -138,8 +172,59 @@ impl Prepared {
         if profile.deploys_nothing() {
             return Ok(Artifacts { idle_image, ..Artifacts::default() });
         }
+        let Runnable { path, name, first_arguments } =
+            self.runnable(profile, self.plan.binary.as_deref()).await?;
+        let digest = file_digest(&path)?;
+        let manifests = load_manifests(&self.plan)?;
+        let written = manifests.as_ref().and_then(Manifests::image).filter(|_| profile.image.is_none());
+        let written = written.and_then(|image| stood_for(image, &profile.placeholders));
+        // A name that the harness makes up says nothing to a user.
+        let is_ours = written.is_none();
+        let reference = written.unwrap_or_else(|| format!("{IMAGE_REGISTRY}/{name}:{}", shortened(&digest)));
+        let more_arguments = own_address(profile);
+        let by_us = |what: String| Setting::of_manifests(what, SetBy::Harness);
+        let place =
+            if is_ours { "the CCM's containers run".to_owned() } else { format!("image {reference} is") };
+        let mut changes = vec![by_us(format!("{place} the program {}", path.display()))];
+        if !more_arguments.is_empty() {
+            changes.push(by_us(format!("--{BIND_ADDRESS} is the loopback address of the simulated machine")));
+        }
+        let image = reference.clone();
+        let mut programs = vec![ProgramImage { image, program: path, first_arguments, more_arguments }];
+        let mut old_image = None;
+        if let Some(old) = self.other_release() {
+            let (program, image) = self.old_program(old).await?;
+            changes.push(by_us(format!("the old release is the program {}", program.program.display())));
+            programs.push(program);
+            old_image = Some(image);
+        }
+        Ok(Artifacts {
+            ccm_image: reference,
+            ccm_image_digest: digest,
+            old_image,
+            idle_image,
+            programs,
+            changes,
+            ..Artifacts::default()
+        })
+    }
+
+    /// The program of an old release.
+    async fn old_program(&self, old: &OldRelease) -> Result<(ProgramImage, ReleaseImage), SessionError> {
+        let Runnable { path, name, first_arguments } =
+            self.runnable(&old.profile, old.binary.as_deref()).await?;
+        let digest = file_digest(&path)?;
+        // The manifests of both releases may name the same image.
+        let image = format!("{IMAGE_REGISTRY}/{name}-old:{}", shortened(&digest));
+        let more_arguments = own_address(&old.profile);
+        let program = ProgramImage { image: image.clone(), program: path, first_arguments, more_arguments };
+        Ok((program, ReleaseImage { image, digest, command: Vec::new() }))
+    }
+
+    /// The program of a profile's CCM: `binary`, or what its image contains.
+    async fn runnable(&self, profile: &Profile, binary: Option<&Path>) -> Result<Runnable, SessionError> {
         let mut first_arguments = Vec::new();
-        let (path, name) = match (&self.plan.binary, &profile.image) {
+        let (path, name) = match (binary, &profile.image) {
             (Some(binary), _) => (absolute(binary), "binary".to_owned()),
             (None, Some(Image::Command(command))) => {
                 first_arguments.push(command.to_string());
@@ -167,37 +252,27 @@ impl Prepared {
                 )));
             }
         };
-        let digest = file_digest(&path)?;
-        let manifests = load_manifests(&self.plan)?;
-        let written = manifests.as_ref().and_then(Manifests::image).filter(|_| profile.image.is_none());
-        let written = written.and_then(|image| stood_for(image, &profile.placeholders));
-        // A name that the harness makes up says nothing to a user.
-        let is_ours = written.is_none();
-        let reference = written.unwrap_or_else(|| {
-            let content = digest.trim_start_matches("sha256:").get(..12).unwrap_or("0");
-            format!("{IMAGE_REGISTRY}/{name}:{content}")
-        });
-        let own_address = format!("--{BIND_ADDRESS}=${{NODE_LOOPBACK}}");
-        let more_arguments: Vec<String> =
-            profile.accepts(BIND_ADDRESS).then_some(own_address).into_iter().collect();
-        let by_us = |what: String| Setting::of_manifests(what, SetBy::Harness);
-        let place =
-            if is_ours { "the CCM's containers run".to_owned() } else { format!("image {reference} is") };
-        let mut changes = vec![by_us(format!("{place} the program {}", path.display()))];
-        if !more_arguments.is_empty() {
-            changes.push(by_us(format!("--{BIND_ADDRESS} is the loopback address of the simulated machine")));
-        }
-        let program =
-            ProgramImage { image: reference.clone(), program: path, first_arguments, more_arguments };
-        Ok(Artifacts {
-            ccm_image: reference,
-            ccm_image_digest: digest,
-            idle_image,
-            programs: vec![program],
-            changes,
-            ..Artifacts::default()
-        })
+        Ok(Runnable { path, name, first_arguments })
     }
+}
+
+/// A program on this machine that runs in place of an image.
+struct Runnable {
+    path: PathBuf,
+    /// The name of the image that the harness makes up.
+    name: String,
+    first_arguments: Vec<String>,
+}
+
+/// The arguments that give a program the address of its simulated machine, if it accepts them.
+fn own_address(profile: &Profile) -> Vec<String> {
+    let own_address = format!("--{BIND_ADDRESS}=${{NODE_LOOPBACK}}");
+    profile.accepts(BIND_ADDRESS).then_some(own_address).into_iter().collect()
+}
+
+/// The beginning of a digest, for a name.
+fn shortened(digest: &str) -> &str {
+    digest.trim_start_matches("sha256:").get(..12).unwrap_or("0")
 }
 
 /// The artifacts of cloud and CCM.
@@ -209,6 +284,8 @@ pub(super) struct Artifacts {
     pub(super) ccm_image_digest: String,
     /// The CCM's command in its containers; empty for the image's own.
     pub(super) ccm_command: Vec<String>,
+    /// The image of the old release, if it is another one.
+    pub(super) old_image: Option<ReleaseImage>,
     /// An image whose containers do nothing.
     pub(super) idle_image: String,
     /// Their command; empty for the image's own.
@@ -224,7 +301,10 @@ pub(super) struct Artifacts {
 impl Artifacts {
     /// The archives that the nodes need.
     pub(super) fn archives(&self) -> Vec<&Path> {
-        let images = self.images.iter().flat_map(|images| std::iter::once(&images.cloud).chain(&images.ccm));
+        let images = self
+            .images
+            .iter()
+            .flat_map(|Images { cloud, ccm, old, .. }| std::iter::once(cloud).chain(ccm).chain(old));
         // All commands of this program share one image.
         let archives: BTreeSet<&Path> = images.map(PreparedImage::archive).collect();
         archives.into_iter().collect()
@@ -236,6 +316,7 @@ impl Artifacts {
 pub(super) struct Images {
     pub(super) cloud: PreparedImage,
     ccm: Option<PreparedImage>,
+    old: Option<PreparedImage>,
     /// Dropped after the archives in it, which remove themselves.
     _folder: SharedFolder,
 }

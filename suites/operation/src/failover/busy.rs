@@ -9,7 +9,7 @@ use std::time::Duration;
 const EDIT_EVERY: Duration = Duration::from_millis(250);
 
 /// Edits a Service for ever: each edit causes a mutating request of the leader. Ends only when an edit fails.
-pub(super) async fn edits(web: &Service<'_>) -> CheckError {
+pub(crate) async fn edits(web: &Service<'_>) -> CheckError {
     let mut round = 0;
     loop {
         round += 1;
@@ -23,7 +23,7 @@ pub(super) async fn edits(web: &Service<'_>) -> CheckError {
 }
 
 /// How long a new leader may take to process every Service, one after the other.
-pub(super) fn time_to_take_up(cx: &CheckCx) -> Duration {
+pub(crate) fn time_to_take_up(cx: &CheckCx) -> Duration {
     cx.limits().service_after(1) + cx.limits().load_balancer_work()
 }
 
@@ -36,7 +36,7 @@ pub(super) async fn another_writes(cx: &CheckCx, old: &str, mark: u64) -> Verdic
 }
 
 /// Checks that all writes of `leader` since `mark` came before those of other replicas.
-pub(super) async fn in_order(cx: &CheckCx, mark: u64, leader: &str) -> Verdict {
+pub(crate) async fn in_order(cx: &CheckCx, mark: u64, leader: &str) -> Verdict {
     let writes = cx.cloud().calls().writes().since(mark);
     match overlap(&writes.list().await?, leader) {
         None => Ok(()),

@@ -17,6 +17,7 @@ mod steady;
 mod step_down;
 mod termination;
 
+pub(crate) use busy::{edits, in_order, time_to_take_up};
 use harness_testkit::prelude::*;
 
 /// The suite of failover.
