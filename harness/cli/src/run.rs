@@ -15,7 +15,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::{Forecast, Run, about, execute, in_force, judged, plan_checks, refuse, selected};
 use harness_session::up::startable;
-use harness_session::{expected_boot, load_manifests, settle};
+use harness_session::{expected_boot, load_manifests, settle, unfilled};
 use harness_testkit::Suite;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
@@ -90,6 +90,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
+    for why in manifests.iter().flat_map(|manifests| unfilled(&plan.profile, manifests)) {
+        say(&format!("warning: {why}"));
+    }
     if let Err(error) = startable(&plan) {
         say(&format!("warning: 'run' refuses this: {}", harness_core::check::chain(&error)));
     }

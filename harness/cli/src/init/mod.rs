@@ -1,6 +1,7 @@
 //! `init`: drafts the profile of a CCM from its manifests, so that it need not be written from nothing.
 
 mod cloud;
+mod container;
 mod draft;
 mod folder;
 mod write;
@@ -66,11 +67,14 @@ fn make(options: &InitOptions) -> Result<String, String> {
     }
     let texts: Result<Vec<String>, _> = draft.documents.iter().map(yaml::to_string).collect();
     let manifests = texts.map_err(|error| chain(&error))?.join("---\n");
-    let Written { mut files, unknown } = written(&draft, manifests);
+    let Written { mut files, unknown, address } = written(&draft, manifests);
     files.push(("profile.schema.json".to_owned(), format!("{:#}\n", profile_schema())));
     put(&folder, &files).map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
     let mut text = String::new();
     files.iter().for_each(|(name, _)| text.push_str(&format!("wrote {}\n", folder.join(name).display())));
+    if let Some(address) = address {
+        text.push_str(&format!("\nWhere the CCM gets the address of its cloud:\n  {address}\n"));
+    }
     text.push_str("\nWhat the manifests do not say:\n");
     unknown.iter().for_each(|one| text.push_str(&format!("  {one}\n")));
     let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");

@@ -41,6 +41,9 @@ fn a_vendors_manifests_become_a_profile_like_the_one_written_by_hand() {
     assert!(!profile.capabilities.leader_election, "as its manifests run it");
     assert_eq!(profile.environment["HCLOUD_ENDPOINT"], "${CLOUD_ENDPOINT}/v1");
     assert!(said.contains("capabilities.leaderElection: its manifests run it without"), "{said}");
+    let address = "\nWhere the CCM gets the address of its cloud:\n  the variable HCLOUD_ENDPOINT, which is \
+                   \"${CLOUD_ENDPOINT}/v1\" under 'environment' in profile.yaml\n";
+    assert!(said.contains(address), "{said}");
     assert!(said.contains("Would a cluster boot with them?\n  single-node"), "{said}");
     // The vendor's manifests here have no image of their own.
     assert!(said.contains("image.reference"), "{said}");
@@ -115,6 +118,34 @@ spec:
         let (said, ..) = described(std::slice::from_ref(&file));
         assert_eq!(said.contains("Secret acme: which of token, url is the credential"), asked, "{said}");
     }
+}
+
+#[test]
+fn the_variable_or_flag_that_may_say_where_the_cloud_is_is_named() {
+    let folder = TempDir::new().expect("a folder");
+    let file = folder.path().join("ccm.yaml");
+    let said = |argument: &str, variable: &str, value: &str| {
+        let text = format!(
+            "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {{name: acme-ccm, namespace: kube-system}}\nspec: {{template: \
+             {{spec: {{containers: [{{name: ccm, image: 'example/ccm:v1', command: [/ccm, '{argument}'], env: \
+             [{{name: {variable}, value: '{value}'}}, {{name: KUBERNETES_URL, value: y}}]}}]}}}}}}\n"
+        );
+        std::fs::write(&file, text).expect("written");
+        let (said, _, profile) = described(std::slice::from_ref(&file));
+        (said, profile)
+    };
+    let (text, profile) = said("--v=2", "ACME_API_URL", "https://api.acme.example");
+    assert!(text.contains("as ${CLOUD_ENDPOINT}; by its name it may be ACME_API_URL\n"), "{text}");
+    assert!(profile.contains("# environment: {ACME_API_URL: \"${CLOUD_ENDPOINT}\"} #"), "{profile}");
+    let (text, profile) = said("--api-endpoint=https://api.acme.example", "LEVEL", "1");
+    assert!(text.contains("by its name it may be --api-endpoint\n"), "{text}");
+    assert!(profile.contains("# environment: {ACME_URL:"), "{profile}");
+    let (text, profile) = said("--v=2", "ACME_API_URL", "${CLOUD_ENDPOINT}/v1");
+    assert!(text.contains("  where the manifests have ${CLOUD_ENDPOINT}"), "{text}");
+    assert!(
+        !text.contains("says where the cloud is") && !profile.contains("environment:"),
+        "{text}{profile}"
+    );
 }
 
 #[test]
