@@ -34,10 +34,10 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
         differences.retain(Difference::is_of_judged);
     }
     let comparison = Comparison { sides: [&before, &after], differences: &differences, left_out };
-    output::out(&match options.output {
-        ListOutput::Text => comparison.as_text(),
-        ListOutput::Json => comparison.as_json(),
-    });
+    match options.output {
+        ListOutput::Text => output::out_wrapped(&comparison.as_text()),
+        ListOutput::Json => output::out(&comparison.as_json()),
+    }
     if let Some(path) = &options.html {
         let sides = [(options.before.as_path(), &before), (options.after.as_path(), &after)];
         if let Err(why) = page(sides, &differences).and_then(|page| write(path, page)) {

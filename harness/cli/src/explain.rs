@@ -1,7 +1,7 @@
 //! `explain`: a row of the contract and its checks, for a reader of its id in a report.
 
 use super::controls::list::{Mutant, mutants};
-use super::list::{needs, print};
+use super::list::needs;
 use harness_clusters::facts;
 use harness_components::component::{Component, of_party};
 use harness_config::contract::{Area, Contract, Party, Row, bugs_of};
@@ -26,7 +26,10 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
             explanation(&contract, &checks, &mutants, id)
         });
     match explained {
-        Ok(text) => print(&text),
+        Ok(text) => {
+            output::out(&text);
+            ExitCode::from(exit::CONFORMANT)
+        }
         Err(why) => {
             output::err(&format!("error: {why}"));
             ExitCode::from(exit::USAGE)

@@ -41,7 +41,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     let chosen = PATTERNS.iter().filter(|pattern| options.pattern.iter().any(|name| name == pattern.name()));
     let mut patterns: Vec<Pattern> = chosen.copied().collect();
     if options.list {
-        output::out(&list(&scenarios));
+        output::out_wrapped(&list(&scenarios));
         return Ok(ExitCode::from(exit::CONFORMANT));
     }
     if options.budget.0.is_zero() {

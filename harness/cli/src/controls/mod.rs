@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
     match show::shown(options) {
         Ok(text) if options.list => {
-            output::out(&text);
+            output::out_wrapped(&text);
             return ExitCode::from(exit::CONFORMANT);
         }
         // What was named exists.
