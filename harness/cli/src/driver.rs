@@ -119,7 +119,9 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
             true => writeln!(text, "{name:<12}  yes, for {}", counted(need.len())),
             false => {
                 let _ = writeln!(text, "{name:<12}  no; not observable without it, {}:", counted(need.len()));
-                wrapped(&need, list_width(output::columns())).into_iter().try_for_each(|line| writeln!(text, "{:<12}    {line}", ""))
+                wrapped(&need, list_width(output::columns()))
+                    .into_iter()
+                    .try_for_each(|line| writeln!(text, "{:<12}    {line}", ""))
             }
         };
     }

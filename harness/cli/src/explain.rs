@@ -1,4 +1,9 @@
-//! `explain`: a row of the contract and its checks, for a reader of its id in a report.
+//! `explain`: a row of the contract and its checks, and every other name that a report or a page of the book mentions, for
+//! a reader of that name.
+
+mod lines;
+mod names;
+mod subjects;
 
 use super::controls::list::{Mutant, mutants};
 use super::list::needs;
@@ -12,6 +17,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::seen;
 use harness_testkit::{Check, Suite};
+use lines::labelled;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -23,6 +29,12 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     let explained =
         Contract::built_in().map_err(|error| harness_core::check::chain(&error)).and_then(|contract| {
             let mutants = mutants(&[], Share::WHOLE)?;
+            if let Some(text) = names::explanation(&contract, suites, id) {
+                return Ok(text);
+            }
+            if let Some(text) = subjects::explanation(id)? {
+                return Ok(text);
+            }
             explanation(&contract, &checks, &mutants, id)
         });
     match explained {
@@ -51,7 +63,7 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
             return Ok(of_private(check, mutants, &ids));
         }
         let rows = contract.rows().map(|(_, row)| row.id.as_str());
-        return Err(format!("no row of the contract and no check has the id '{id}'{}", hint(id, rows, all)));
+        return Err(format!("nothing that 'explain' knows is called '{id}'{}", hint(id, rows, all, mutants)));
     };
     let whole = row.id.eq_ignore_ascii_case(id);
     let checks: Vec<&Check> = match named {
@@ -68,7 +80,12 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
 }
 
 /// The ids that were perhaps meant.
-fn hint<'a>(id: &str, rows: impl Iterator<Item = &'a str>, all: &[&'a Check]) -> String {
+fn hint<'a>(
+    id: &str,
+    rows: impl Iterator<Item = &'a str>,
+    all: &[&'a Check],
+    mutants: &'a [Mutant],
+) -> String {
     /// How many ids with the same beginning are named.
     const NAMED: usize = 4;
     let rows: Vec<&str> = rows.collect();
@@ -80,41 +97,10 @@ fn hint<'a>(id: &str, rows: impl Iterator<Item = &'a str>, all: &[&'a Check]) ->
         let named: Vec<&str> = alike.iter().copied().take(NAMED).collect();
         return format!("; ids that begin with it: {}{more}", named.join(", "));
     }
-    let near = did_you_mean(id, rows.into_iter().chain(all.iter().map(|check| check.id.as_str())));
+    let checks = all.iter().map(|check| check.id.as_str());
+    let mutants = mutants.iter().map(|mutant| mutant.mutant.as_str());
+    let near = did_you_mean(id, rows.into_iter().chain(checks).chain(mutants));
     if near.is_empty() { "; 'ccm-conformance list' shows all checks".to_owned() } else { near }
-}
-
-/// Text after a label, wrapped at spaces to the width of the terminal; a word that is too long for that stays whole.
-fn labelled(label: &str, text: &str) -> String {
-    wrapped(label, text, width_of(output::columns()))
-}
-
-/// The width of texts, without their labels, on a terminal with this many columns. 0 columns: the output is not a
-/// terminal.
-fn width_of(columns: usize) -> usize {
-    const WIDEST: usize = 100;
-    const LABELS: usize = 16;
-    const NARROWEST: usize = 40;
-    if columns == 0 { WIDEST } else { columns.saturating_sub(LABELS).clamp(NARROWEST, WIDEST) }
-}
-
-fn wrapped(label: &str, text: &str, width: usize) -> String {
-    let mut out = format!("  {label:<14}");
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            out.push_str("\n                ");
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
-    out
 }
 
 /// The component that a row is about, after a preposition.
@@ -302,19 +288,6 @@ mod tests {
         assert!(check.contains("check NODE-INIT-10.list") && !check.contains("NODE-INIT-10.gone"), "{check}");
         assert!(check.contains(" M-NI-05b\n"), "{check}");
         assert!(check.contains("--only NODE-INIT-10.list\n"), "{check}");
-    }
-
-    #[test]
-    fn texts_are_as_wide_as_the_window() {
-        let text = "word ".repeat(60);
-        for (columns, widest) in [(0, 116), (80, 80), (120, 116), (20, 56)] {
-            let lines = wrapped("label:", &text, width_of(columns));
-            let longest = lines.lines().map(str::len).max();
-            assert!(
-                longest.is_some_and(|longest| longest <= widest && longest > widest - 5),
-                "{columns}: {lines}"
-            );
-        }
     }
 
     #[test]

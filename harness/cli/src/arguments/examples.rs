@@ -33,7 +33,8 @@ Examples:
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   ccm-conformance explain NODE-INIT-01        # a check
-  ccm-conformance explain SVC-UPD-01          # a row, with all its checks";
+  ccm-conformance explain SVC-UPD-01          # a row, with all its checks
+  ccm-conformance explain M-SV-07             # a mutant, and who must notice it";
 
 pub(super) const MERGE_EXAMPLES: &str = "\
 Example:

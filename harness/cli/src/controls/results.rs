@@ -136,7 +136,11 @@ mod tests {
             "1 of 1 mutants noticed, 1 of 1 conforming variants passed, 1 of 1 adversaries endured in 5 s"
         );
         let of = |judged| Results::of("embedded".to_owned(), judged, Duration::from_secs(5)).to_string();
-        assert_eq!(of(vec![one("M-A", Became::Missed)]), "0 of 1 mutants noticed in 5 s", "only what was judged");
+        assert_eq!(
+            of(vec![one("M-A", Became::Missed)]),
+            "0 of 1 mutants noticed in 5 s",
+            "only what was judged"
+        );
         assert_eq!(of(vec![one("M-A", Became::NotShown)]), "nothing was judged in 5 s");
         assert!(good.are_good());
         assert!(good.amiss().is_empty());
