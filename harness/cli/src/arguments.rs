@@ -73,7 +73,7 @@ pub(super) enum Command {
     /// Explain a name: a check or row of the contract, a time limit, a suite, a mutant, a bug
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainOptions),
-    /// Show which rows of the contract have checks, and which checks no mutant proves (exit code 1 for gaps)
+    /// Show which rows of the contract have checks, and which checks no mutant proves
     #[command(after_help = COVERAGE_EXAMPLES)]
     Coverage(ListOptions),
     /// Compare two reports: which checks are worse, better, or otherwise different (exit code 1 if any is worse)

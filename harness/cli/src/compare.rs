@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints the checks whose outcome differs, the worse ones first, and writes the page. Exit codes: 0 none is worse, 1 some
-/// are, 2 a report cannot be read, 3 the page cannot be written.
+/// are, 2 a report cannot be read or the page cannot be written.
 pub(super) fn compare(options: &CompareOptions) -> ExitCode {
     let (before, after) = match (read(&options.before), read(&options.after)) {
         (Ok(before), Ok(after)) => (before, after),
@@ -42,7 +42,7 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
         let sides = [(options.before.as_path(), &before), (options.after.as_path(), &after)];
         if let Err(why) = page(sides, &differences).and_then(|page| write(path, page)) {
             output::err(&format!("error: --html {}: {why}", path.display()));
-            return ExitCode::from(exit::ENVIRONMENT);
+            return ExitCode::from(exit::USAGE);
         }
         output::err(&format!("wrote {}", path.display()));
     }

@@ -60,6 +60,8 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     if !plan.profile.has_ccm() {
         return Err(format!("profile '{}' has no CCM that could be explored", plan.profile.name));
     }
+    files::writable_folder(&plan.output)
+        .map_err(|error| format!("--out {}: {error}", plan.output.display()))?;
     let known = known_findings(&plan.profile)?;
     let declared = plan.profile.declares();
     let (scenarios, beyond): (Vec<Scenario>, Vec<Scenario>) =

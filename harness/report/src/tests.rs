@@ -1,8 +1,8 @@
 //! One ledger with every outcome at every possible level, rendered in every format.
 
 use super::{
-    CHECKS_STAGE, Digests, compare, exit, exit_code, flakes, parse, statement, summary, summary_without_verdict, to_junit,
-    to_sonobuoy, to_yaml,
+    CHECKS_STAGE, Digests, compare, exit, exit_code, flakes, parse, statement, summary,
+    summary_without_verdict, to_junit, to_sonobuoy, to_yaml,
 };
 use harness_config::{Completeness, yaml};
 use harness_core::check::Level;
@@ -407,7 +407,8 @@ fn a_run_of_few_chosen_checks_has_a_short_summary() {
         let outcome = Outcome::Skip { reason: SkipReason::Deselected, detail: "left out".to_owned() };
         entry("routes", &format!("ROW-{number:02}"), Level::Must, outcome, 0)
     };
-    let pass = |number: usize| entry("routes", &format!("RAN-{number:02}"), Level::Must, Outcome::Pass, 1_200);
+    let pass =
+        |number: usize| entry("routes", &format!("RAN-{number:02}"), Level::Must, Outcome::Pass, 1_200);
     let fail = || {
         let outcome = Outcome::Fail { message: "expected:  1\nlast seen: 2".to_owned() };
         entry("routes", "FAILED-01", Level::Must, outcome, 1_200)

@@ -29,10 +29,15 @@ mod tests {
     fn evidence_is_named_by_a_path_that_can_be_opened() {
         let failed = || Entry::sample("A-01", Level::Must, Outcome::Fail { message: String::new() });
         let with = Entry { evidence: Some("evidence/A-01".to_owned()), ..failed() };
-        let ledger = Ledger { entries: vec![with.clone(), failed()], private: vec![with], ..Ledger::default() };
+        let ledger =
+            Ledger { entries: vec![with.clone(), failed()], private: vec![with], ..Ledger::default() };
         let shown = with_openable_evidence(&ledger, Path::new("results"));
         let paths: Vec<_> = shown.all().map(|entry| entry.evidence.as_deref()).collect();
         assert_eq!(paths, [Some("results/evidence/A-01"), None, Some("results/evidence/A-01")]);
-        assert_eq!(ledger.entries[0].evidence.as_deref(), Some("evidence/A-01"), "the report does not change");
+        assert_eq!(
+            ledger.entries[0].evidence.as_deref(),
+            Some("evidence/A-01"),
+            "the report does not change"
+        );
     }
 }

@@ -42,7 +42,7 @@ impl Session {
     /// A message once the scheduler has found no Node for the CCM's Pods for a while, if that is what the boot model expects
     /// in every order. Never returns otherwise.
     pub(super) async fn never_scheduled(&self, form: Form) -> String {
-        let (Some(explained), Some(limit)) = (self.deadlock(), self.limits().unplaced()) else {
+        let (Some(deadlock), Some(limit)) = (self.deadlock(), self.limits().unplaced()) else {
             return std::future::pending().await;
         };
         let mut unplaced = Unplaced::default();
@@ -54,13 +54,13 @@ impl Session {
             Ok(says.filter(|_| lasts >= limit))
         };
         match poll("the scheduler finds no Node", self.limits().start(), EVERY, &mut look).await {
-            Ok(says) => message(limit, &says, &explained),
+            Ok(says) => message(limit, &says, &deadlock),
             Err(_) => std::future::pending().await,
         }
     }
 
     /// Why the cluster cannot boot with the CCM's manifests, if the boot model says so.
-    fn deadlock(&self) -> Option<String> {
+    fn deadlock(&self) -> Option<Deadlock> {
         let usual = Circumstances::usual(Cni::Independent);
         let plan = self.plan();
         let expected = expectation(&plan.profile, plan.cluster.desired(), &[usual])?.ok()?;
@@ -68,19 +68,32 @@ impl Session {
     }
 }
 
-/// The explanation of a deadlock in every order.
-fn stuck(expected: &Expectation) -> Option<String> {
-    let all = expected.cells.iter().all(|cell| cell.outcome == Outcome::Deadlock);
-    let explanation = expected.cells.iter().find_map(|cell| cell.explanation.as_ref());
-    explanation.filter(|_| all).map(|explanation| explanation.to_text())
+/// A deadlock that the boot model expects.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Deadlock {
+    /// What causes it, with the place in the manifests, and what to change; in one line.
+    cause: String,
+    /// The whole explanation, in lines.
+    explanation: String,
 }
 
-fn message(limit: Duration, says: &str, explained: &str) -> String {
+/// The deadlock, if there is one in every order.
+fn stuck(expected: &Expectation) -> Option<Deadlock> {
+    let all = expected.cells.iter().all(|cell| cell.outcome == Outcome::Deadlock);
+    let explanation = expected.cells.iter().find_map(|cell| cell.explanation.as_ref()).filter(|_| all)?;
+    let mut cause = explanation.cause().map_or_else(String::new, |step| step.text.clone());
+    if !explanation.changes.is_empty() {
+        cause.push_str(&format!("; smallest change: {}", explanation.changes.join(", and ")));
+    }
+    Some(Deadlock { cause, explanation: explanation.to_text() })
+}
+
+fn message(limit: Duration, says: &str, deadlock: &Deadlock) -> String {
+    let Deadlock { cause, explanation } = deadlock;
     format!(
-        "the scheduler has found no Node for any of its Pods for {} s ({says}), and according to the manifests it cannot find \
-         one:\n  {}",
+        "no Node for its Pods, as expected from the manifests: {cause}\n  the scheduler for {} s: {says}\n  {}",
         limit.as_secs(),
-        explained.trim_end().replace('\n', "\n  ")
+        explanation.trim_end().replace('\n', "\n  ")
     )
 }
 
@@ -90,7 +103,7 @@ mod tests {
     use harness_config::{DesiredCluster, Profile, RunFile, Source, plan};
     use std::path::Path;
 
-    fn expected(variant: &str) -> Option<String> {
+    fn expected(variant: &str) -> Option<Deadlock> {
         let plan = plan(&Source::Defaults, RunFile::default()).expect("a plan");
         let mut profile: Profile = plan.profile.clone();
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/bootstrap").join(variant);
@@ -105,13 +118,13 @@ mod tests {
     fn a_missing_toleration_is_the_reason_and_manifests_that_boot_are_none() {
         let explained = expected("mbt-01-no-uninitialized-toleration").expect("a deadlock");
         let text = message(Duration::from_secs(15), "0/1 nodes are available", &explained);
-        for part in [
-            "found no Node for any of its Pods for 15 s (0/1 nodes are available)",
-            "node.cloudprovider.kubernetes.io/uninitialized",
-            "smallest change:",
-        ] {
-            assert!(text.contains(part), "{part}:\n{text}");
+        let first = text.lines().next().expect("a line");
+        for part in
+            ["no Node for its Pods, as expected from", "kubernetes.io/uninitialized", "smallest change: "]
+        {
+            assert!(first.contains(part), "{part}:\n{text}");
         }
+        assert!(text.contains("\n  the scheduler for 15 s: 0/1 nodes are available\n  1. "), "{text}");
         assert_eq!(expected("good-deployment"), None);
     }
 

@@ -201,9 +201,31 @@ fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
     let output = ran.map_err(|error| format!("cannot run '{program}': {}; {way_out}", cause(&error)))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("'{program}' failed ({}): {}", output.status, why.trim()));
+        let why: Vec<String> = why.trim().lines().map(without_klog).collect();
+        return Err(format!("'{program}' failed ({}): {}", output.status, why.join("\n")));
     }
-    String::from_utf8(output.stdout).map_err(|error| format!("'{program}' printed no text: {error}"))
+    let text = String::from_utf8(output.stdout);
+    let text = text.map_err(|error| format!("'{program}' printed no text: {error}"))?;
+    match text.trim().is_empty() {
+        true => Err(format!("'{program}' printed nothing: what it has rendered holds no objects")),
+        false => Ok(text),
+    }
+}
+
+/// A line without what the log library of Kubernetes' programs puts around its message:
+/// `E1129 00:17:56.310715   32746 run.go:72] "command failed" err="kustomization.yaml is empty"`.
+fn without_klog(line: &str) -> String {
+    let is_head = |head: &str| {
+        let digits = head.get(1..5).is_some_and(|date| date.bytes().all(|digit| digit.is_ascii_digit()));
+        head.starts_with(['I', 'W', 'E', 'F']) && digits && head.split_whitespace().count() == 4
+    };
+    match line.split_once("] ").filter(|(head, _)| is_head(head)) {
+        None => line.to_owned(),
+        Some((_, message)) => {
+            let error = message.split_once(" err=").map(|(_, quoted)| quoted);
+            error.and_then(|quoted| serde_json::from_str(quoted).ok()).unwrap_or_else(|| message.to_owned())
+        }
+    }
 }
 
 /// Why a program did not start.

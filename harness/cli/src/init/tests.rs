@@ -207,6 +207,23 @@ fn a_name_that_profiles_do_not_allow_is_refused_before_anything_is_written() {
 }
 
 #[test]
+fn an_error_of_kubectl_is_shown_without_its_log_format() {
+    let line =
+        r#"E1129 00:17:56.310715   32746 run.go:72] "command failed" err="kustomization.yaml is empty""#;
+    assert_eq!(super::without_klog(line), "kustomization.yaml is empty");
+    assert_eq!(super::without_klog("W1129 00:17:56.310715       1 a.go:7] old fields"), "old fields");
+    for plain in ["error: no such chart", "Error: [a] b", "E-mail] is not klog", ""] {
+        assert_eq!(super::without_klog(plain), plain);
+    }
+}
+
+#[test]
+fn a_program_that_renders_nothing_is_named() {
+    let refused = super::rendered(std::process::Command::new("true"), "install it").expect_err("no text");
+    assert_eq!(refused, "'true' printed nothing: what it has rendered holds no objects");
+}
+
+#[test]
 fn a_template_is_called_one() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("ccm.yaml");
