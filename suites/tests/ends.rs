@@ -126,6 +126,18 @@ fn a_signal_ends_a_run_and_nothing_is_left() {
 }
 
 #[test]
+fn a_signal_ends_an_exploration_with_many_clusters_in_time() {
+    let mut going = Going::begin(&["explore", "--jobs", "12", "--budget", "5m"], Stdio::null());
+    going.until("nodes known to the cloud");
+    // Until trials are in progress.
+    std::thread::sleep(std::time::Duration::from_secs(6));
+    going.signal("INT");
+    let ended = going.end();
+    assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
+    assert!(!ended.said.contains("cleanup did not end"), "{}", ended.said);
+}
+
+#[test]
 fn checks_unjudged_because_of_a_signal_have_not_failed() {
     let arguments = ["run", "--cluster", "embedded", "--suite", "leader-election-failover"];
     let mut going = Going::begin(&arguments, Stdio::piped());

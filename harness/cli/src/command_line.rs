@@ -64,10 +64,23 @@ const NUMBERS: [(&str, &str); 2] = [
     ("number too large to fit in target type", "the number is too large"),
 ];
 
+/// The numbers of a range as Rust writes it, such as `1..=32`, in words. A range that ends with the largest number of its
+/// type has no end for a user.
+fn in_range(range: &str) -> Option<String> {
+    const LARGEST: [u64; 3] = [u16::MAX as u64, u32::MAX as u64, u64::MAX];
+    let (from, to) = range.split_once("..")?;
+    let to: u64 = to.trim_start_matches('=').parse().ok()?;
+    Some(match LARGEST.contains(&to) {
+        true => format!("expected a whole number from {from} on"),
+        false => format!("expected a whole number from {from} to {to}"),
+    })
+}
+
 /// The error for a number, in words for a user.
 fn of_a_number(error: &clap::Error, option: &str, value: &str) -> Option<clap::Error> {
     let why = std::error::Error::source(error)?.to_string();
-    let (_, words) = NUMBERS.iter().find(|(rust, _)| *rust == why)?;
+    let known = NUMBERS.iter().find(|(rust, _)| *rust == why).map(|(_, words)| (*words).to_owned());
+    let words = known.or_else(|| in_range(why.split_once(" is not in ")?.1))?;
     let text =
         format!("invalid value '{value}' for '{option}': {words}\n\nFor more information, try '--help'.\n");
     Some(clap::Error::raw(ErrorKind::ValueValidation, text))
@@ -206,43 +219,26 @@ mod tests {
 
     #[test]
     fn a_value_that_is_not_a_number_is_refused_in_words() {
-        let words = |line: &str| shlex::split(line).expect("words");
-        for (line, said) in [
-            (
-                "plan --seed -1",
-                "invalid value '-1' for '--seed <NUMBER>': expected a whole number that is not negative",
-            ),
-            (
-                "plan --seed=-1",
-                "invalid value '-1' for '--seed <NUMBER>': expected a whole number that is not negative",
-            ),
-            (
-                "run --jobs x",
-                "invalid value 'x' for '--jobs <N>': expected a whole number that is not negative",
-            ),
-            (
-                "run --repeat 1.5",
-                "invalid value '1.5' for '--repeat <N>': expected a whole number that is not negative",
-            ),
-            (
-                "explore --seed -1",
-                "invalid value '-1' for '--seed <NUMBER>': expected a whole number that is not negative",
-            ),
-            (
-                "run --jobs 99999999999",
-                "invalid value '99999999999' for '--jobs <N>': the number is too large",
-            ),
-            ("run --repeat 0", "invalid value '0' for '--repeat <N>': 0 is not in 1..=1000"),
-            ("run --only -1", ""),
+        let said = |line: &str| {
+            let words = shlex::split(line).expect("words").into_iter().map(OsString::from);
+            let refused = parsed(Cli::command(), std::iter::once("x".into()).chain(words).collect());
+            let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        let (no_number, natural) =
+            ("expected a whole number that is not negative", "expected a whole number from 0 on");
+        for (line, value, option, why) in [
+            ("plan --seed -1", "-1", "--seed <NUMBER>", natural),
+            ("plan --seed=-1", "-1", "--seed <NUMBER>", natural),
+            ("explore --seed -1", "-1", "--seed <NUMBER>", no_number),
+            ("run --jobs x", "x", "--jobs <N>", no_number),
+            ("run --repeat 1.5", "1.5", "--repeat <N>", no_number),
+            ("run --jobs 99999999999", "99999999999", "--jobs <N>", natural),
+            ("run --repeat 0", "0", "--repeat <N>", "expected a whole number from 1 to 1000"),
         ] {
-            let refused = parsed(
-                Cli::command(),
-                ["x".to_owned()].into_iter().chain(words(line)).map(Into::into).collect(),
-            );
-            let refused = refused.err().map(|error| error.to_string()).unwrap_or_default();
-            let first = refused.lines().next().unwrap_or_default();
-            assert_eq!(first.trim_start_matches("error: "), said, "{line}");
+            assert_eq!(said(line), format!("error: invalid value '{value}' for '{option}': {why}"), "{line}");
         }
+        assert_eq!(said("run --only -1"), "", "it is a pattern of ids like any other");
     }
 
     #[test]

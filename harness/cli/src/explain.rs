@@ -35,7 +35,9 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
             if let Some(text) = subjects::explanation(id)? {
                 return Ok(text);
             }
+            let suites: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
             explanation(&contract, &checks, &mutants, id)
+                .ok_or_else(|| unknown(&contract, &checks, &mutants, &suites, id))
         });
     match explained {
         Ok(text) => {
@@ -49,21 +51,15 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     }
 }
 
-/// The explanation of a row with all of its checks, or of one check and its row.
-///
-/// # Errors
-/// There is no row or check with this id.
-fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str) -> Result<String, String> {
+/// The explanation of a row with all of its checks, or of one check and its row; `None` if there is no row or check with
+/// this id.
+fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str) -> Option<String> {
     let named = all.iter().find(|check| check.id.as_str().eq_ignore_ascii_case(id));
     // A claim has to be one of the row's checks; the row alone means all of them.
     let row = contract.row(id).or_else(|| named.and_then(|check| contract.row(check.id.row())));
     let ids: Vec<CheckId> = all.iter().map(|check| check.id).collect();
     let Some((area, row)) = row else {
-        if let Some(check) = named {
-            return Ok(of_private(check, mutants, &ids));
-        }
-        let rows = contract.rows().map(|(_, row)| row.id.as_str());
-        return Err(format!("nothing that 'explain' knows is called '{id}'{}", hint(id, rows, all, mutants)));
+        return named.map(|check| of_private(check, mutants, &ids));
     };
     let whole = row.id.eq_ignore_ascii_case(id);
     let checks: Vec<&Check> = match named {
@@ -76,31 +72,32 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
     }
     let name = named.filter(|_| !whole).map_or(row.id.as_str(), |check| check.id.as_str());
     text.push_str(&ending(contract, area, row, (!checks.is_empty()).then_some(name)));
-    Ok(text)
+    Some(text)
 }
 
-/// The ids that were perhaps meant.
-fn hint<'a>(
-    id: &str,
-    rows: impl Iterator<Item = &'a str>,
-    all: &[&'a Check],
-    mutants: &'a [Mutant],
-) -> String {
+/// Why an id is not explained, with the names that were perhaps meant.
+fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&str], id: &str) -> String {
     /// How many ids with the same beginning are named.
     const NAMED: usize = 4;
-    let rows: Vec<&str> = rows.collect();
+    let rows: Vec<&str> = contract.rows().map(|(_, row)| row.id.as_str()).collect();
     // The name of an area.
     let area = format!("{}-", id.trim_end_matches('-').to_uppercase());
     let alike: Vec<&str> = rows.iter().copied().filter(|row| row.starts_with(&area)).collect();
-    if !alike.is_empty() {
+    let hint = if alike.is_empty() {
+        let checks = all.iter().map(|check| check.id.as_str());
+        let mutants = mutants.iter().map(|mutant| mutant.mutant.as_str());
+        let bounds = contract.terms.bounds.keys().map(String::as_str);
+        let names = rows.into_iter().chain(checks).chain(mutants).chain(bounds).chain(suites.iter().copied());
+        match did_you_mean(id, names) {
+            near if near.is_empty() => "; 'ccm-conformance list' shows all checks".to_owned(),
+            near => near,
+        }
+    } else {
         let more = if alike.len() > NAMED { " .." } else { "" };
         let named: Vec<&str> = alike.iter().copied().take(NAMED).collect();
-        return format!("; ids that begin with it: {}{more}", named.join(", "));
-    }
-    let checks = all.iter().map(|check| check.id.as_str());
-    let mutants = mutants.iter().map(|mutant| mutant.mutant.as_str());
-    let near = did_you_mean(id, rows.into_iter().chain(checks).chain(mutants));
-    if near.is_empty() { "; 'ccm-conformance list' shows all checks".to_owned() } else { near }
+        format!("; ids that begin with it: {}{more}", named.join(", "))
+    };
+    format!("nothing that 'explain' knows is called '{id}'{hint}")
 }
 
 /// The component that a row is about, after a preposition.
@@ -259,7 +256,9 @@ mod tests {
         let mutants = mutants(&[], Share::WHOLE).expect("mutants");
         let of_kind = [Facility::LinkControl];
         let (list, gone) = (check("NODE-INIT-10.list"), check("NODE-INIT-10.gone").with(&of_kind));
-        explanation(&contract, &[&list, &gone, &check("NODE-INIT-01")], &mutants, id)
+        let checks = [&list, &gone, &check("NODE-INIT-01")];
+        explanation(&contract, &checks, &mutants, id)
+            .ok_or_else(|| unknown(&contract, &checks, &mutants, &["routes"], id))
     }
 
     #[test]
@@ -304,7 +303,12 @@ mod tests {
     fn a_row_without_a_check_says_so_and_an_unknown_id_suggests_the_nearest() {
         let own = explained("TEST-01").expect("a row");
         assert!(own.contains("kept:") && own.contains("the harness keeps it"), "{own}");
-        for (id, near) in [("NODE-INIT-1", "'NODE-INIT-01'"), ("NODE-INIT-10.lst", "'NODE-INIT-10.list'")] {
+        for (id, near) in [
+            ("NODE-INIT-1", "'NODE-INIT-01'"),
+            ("NODE-INIT-10.lst", "'NODE-INIT-10.list'"),
+            ("rotes", "'routes'"),
+            ("M-NI-1", "'M-NI-01'"),
+        ] {
             let refused = explained(id).expect_err("no such id");
             assert!(refused.contains(&format!("did you mean {near}?")), "{refused}");
         }

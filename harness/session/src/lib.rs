@@ -48,7 +48,7 @@ pub use record::disturbance;
 pub use site::Site;
 pub use state::{CcmState, NodeRole, Replaced, ReplicaRecord, RunState};
 pub use suffix::suffix;
-pub use unfilled::unfilled;
+pub use unfilled::{TO_DO, unfilled};
 pub use uninitialised::Network;
 pub use unseen::OWNER_OF_NO_CCM;
 

@@ -11,11 +11,18 @@ const MORE: [&str; 2] = ["CLUSTER_CIDR", "CLOUD_HTTP_PROXY"];
 /// Placeholders with the address of the cloud, or a part of it.
 const ADDRESS: [&str; 3] = ["CLOUD_ENDPOINT", "CLOUD_HOST", "CLOUD_HTTP_PROXY"];
 
+/// The value that `init` gives a placeholder that it cannot know.
+pub const TO_DO: &str = "TODO";
+
 /// Warnings for the user about a profile and its manifests, in whole sentences: placeholders that nothing fills in, and a
 /// cloud whose address the CCM does not learn.
 pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
     let mut warnings: Vec<String> =
         unknown_placeholders(profile, manifests).iter().map(|name| unknown(name, profile)).collect();
+    let left = profile.placeholders.iter().filter(|(_, value)| *value == TO_DO);
+    warnings.extend(left.map(|(name, _)| {
+        format!("{}: placeholders.{name} is still {TO_DO}; write its value", profile.file.display())
+    }));
     if needs_address(&profile.cloud) && !ADDRESS.iter().any(|name| is_used(profile, manifests, name)) {
         warnings.push(format!(
             "the CCM does not learn where its cloud is: neither the manifests nor 'environment' in {} contain \
@@ -149,6 +156,10 @@ mod tests {
             ]
         );
         assert_eq!(warnings("${CLOUD_ENDPOINT}", "${PROJECT}", "placeholders: {PROJECT: p}\n"), [""; 0]);
+        assert_eq!(
+            warnings("${CLOUD_ENDPOINT}", "${PROJECT}", "placeholders: {PROJECT: TODO}\n"),
+            ["profile.yaml: placeholders.PROJECT is still TODO; write its value"]
+        );
     }
 
     #[test]
@@ -166,7 +177,8 @@ mod tests {
         let environment = "environment: {ACME_URL: '${CLOUD_ENDPOINT}/v2'}\n";
         assert_eq!(warnings("https://api.acme.example", "--v=2", environment), [""; 0]);
         assert_eq!(warnings("x", "--server=${CLOUD_HOST}", ""), [""; 0]);
-        let driver = "cloud: {driver: {command: [python3, driver.py]}}\n";
+        let driver =
+            "cloud: {driver: {command: [python3, driver.py, '${DRIVER_LISTEN}', '${DRIVER_TOKEN_FILE}']}}\n";
         assert_eq!(warnings("x", "--v=2", driver), [""; 0], "the driver may leave it to the profile");
     }
 }

@@ -28,7 +28,7 @@ fn of_bound(contract: &Contract, name: &str, limit: &str) -> String {
     let mut text = format!("{name}  a time limit of the contract\n\n");
     text.push_str(&labelled("limit:", limit));
     if !rows.is_empty() {
-        text.push_str(&labelled("waited for by:", &rows.join(", ")));
+        text.push_str(&labelled("rows:", &rows.join(", ")));
     }
     text.push_str(&labelled(
         "to change it:",
@@ -40,7 +40,7 @@ fn of_bound(contract: &Contract, name: &str, limit: &str) -> String {
 fn of_bug(bug: &Bug) -> String {
     let mut text = format!("{}  a bug that users of a real CCM met\n\n", bug.issue);
     text.push_str(&labelled("what:", &bug.what));
-    text.push_str(&labelled("rows about it:", &bug.rows.join(", ")));
+    text.push_str(&labelled("rows:", &bug.rows.join(", ")));
     text
 }
 

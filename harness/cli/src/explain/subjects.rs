@@ -43,7 +43,7 @@ fn of_mutant(mutant: &Mutant, what: Option<&str>) -> String {
     let id = &mutant.mutant;
     let noun = of_kind(mutant.of).noun();
     let head = match mutant.as_is {
-        true => format!("{id}  a mutant: {noun} whose profile promises what it does not do\n\n"),
+        true => format!("{id}  a mutant: {noun} with a fault in its profile\n\n"),
         false => format!("{id}  a mutant: {noun} with a bug on purpose\n\n"),
     };
     let mut text = head;

@@ -109,13 +109,10 @@ fn next(folder: &str, profile: &Profile) -> String {
     format!(
         "\nNext, with the CCM's program (built for this machine) in the place of {binary}:\n  ccm-conformance plan --profile \
          {folder}\n  ccm-conformance run --profile {folder} --cluster embedded --binary {binary} --only NODE-INIT-01\nThen with \
-         real kubelets{once} ('ccm-conformance doctor' says whether kind works here):\n  ccm-conformance run --profile {folder} \
-         --cluster kind --kubernetes {KUBERNETES}\n"
+         real kubelets{once} ('ccm-conformance doctor' says whether kind works here, and with which versions):\n  \
+         ccm-conformance run --profile {folder} --cluster kind\n"
     )
 }
-
-/// The Kubernetes version in suggested commands: the newest that is supported.
-const KUBERNETES: bootstrap::Version = bootstrap::Version::DEFAULT;
 
 /// Added to the error for a text that is not YAML and contains braces of a template.
 const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";

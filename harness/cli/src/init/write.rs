@@ -1,7 +1,8 @@
 //! Writes the profile of a draft, with a comment for each guess, and the list of missing facts. Pure functions.
 
 use super::draft::Draft;
-use harness_config::DIALECTS;
+use harness_config::{DIALECTS, OWN_PLACEHOLDERS, nearest};
+use harness_session::TO_DO;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -56,8 +57,14 @@ pub(super) fn written(draft: &Draft, manifests: String) -> Written {
             "placeholders: # these are in the manifests, and the harness does not fill them in"
         );
         for name in &draft.placeholders {
-            let _ = writeln!(profile, "  {name}: to-be-said");
-            unknown.push(format!("placeholders.{name}: its value"));
+            let _ = writeln!(profile, "  {name}: {TO_DO}");
+            let near = nearest(name, OWN_PLACEHOLDERS);
+            let slip = near.map(|near| {
+                format!(
+                    "; if ${{{near}}} is meant, correct manifests/ccm.yaml and remove it from the profile"
+                )
+            });
+            unknown.push(format!("placeholders.{name}: its value{}", slip.unwrap_or_default()));
         }
     }
     files.insert(0, ("profile.yaml".to_owned(), profile));
