@@ -142,13 +142,15 @@ fn each_once(runs: Vec<(String, Ledger)>) -> (Vec<(String, Ledger)>, Vec<Repeate
     (kept, repeated)
 }
 
-/// Whether two reports are of the same run: their streams of events are the same, or, without these, all that they say.
+/// Whether two reports are of the same run: they began at the same time and have the same stream of events, or, without
+/// streams, the same results.
 fn is_same_run(one: &Ledger, other: &Ledger) -> bool {
-    match (&one.stream, &other.stream) {
-        (Some(one), Some(other)) => one == other,
-        (None, None) => one.started == other.started && one.entries == other.entries,
-        _ => false,
-    }
+    one.started == other.started
+        && match (&one.stream, &other.stream) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => one.entries == other.entries,
+            _ => false,
+        }
 }
 
 fn check(id: &str, entries: &[Option<&Entry>]) -> Option<TrendCheck> {

@@ -1,7 +1,7 @@
 //! Slips in manifests that a run shows late: a placeholder that nothing fills in, and a CCM that does not learn where its
 //! cloud is.
 
-use crate::ccm::{Manifests, mentions, pod_spec};
+use crate::ccm::{Manifests, key_of, mentions, pod_spec};
 use harness_config::{CloudSource, OWN_PLACEHOLDERS, Profile, nearest};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -17,8 +17,10 @@ pub const TO_DO: &str = "TODO";
 /// Warnings for the user about a profile and its manifests, in whole sentences: placeholders that nothing fills in, and a
 /// cloud whose address the CCM does not learn.
 pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
-    let mut warnings: Vec<String> =
-        unknown_placeholders(profile, manifests).iter().map(|name| unknown(name, profile)).collect();
+    let mut warnings: Vec<String> = unknown_placeholders(profile, manifests)
+        .iter()
+        .map(|name| unknown(name, profile, manifests))
+        .collect();
     let left = profile.placeholders.iter().filter(|(_, value)| *value == TO_DO);
     warnings.extend(left.map(|(name, _)| {
         format!("{}: placeholders.{name} is still {TO_DO}; write its value", profile.file.display())
@@ -56,12 +58,16 @@ fn is_used(profile: &Profile, manifests: &Manifests, name: &str) -> bool {
             .any(|text| text.contains(&placeholder))
 }
 
-fn unknown(name: &str, profile: &Profile) -> String {
+fn unknown(name: &str, profile: &Profile, manifests: &Manifests) -> String {
+    let place = match manifests.documents.iter().find(|document| mentions(document, name)) {
+        Some(document) => key_of(document).to_string(),
+        None => format!("'environment' or 'flags.extra' of {}", profile.file.display()),
+    };
     let known = OWN_PLACEHOLDERS.iter().copied().chain(MORE).map(str::to_owned);
     match nearest(name, known.chain(profile.placeholders.keys().cloned())) {
-        Some(near) => format!("nothing fills in ${{{name}}}; did you mean ${{{near}}}?"),
+        Some(near) => format!("nothing fills in ${{{name}}} of {place}; did you mean ${{{near}}}?"),
         None => format!(
-            "nothing fills in ${{{name}}}; set it under 'placeholders' in {}, unless a script replaces it itself",
+            "nothing fills in ${{{name}}} of {place}; set it under 'placeholders' in {}, unless a script replaces it itself",
             profile.file.display()
         ),
     }
@@ -147,12 +153,12 @@ mod tests {
         assert_eq!(warnings("${CLOUD_ENDPOINT}", "--cidr=${CLUSTER_CIDR}", ""), [""; 0]);
         assert_eq!(
             warnings("${CLOUD_ENDPOINT}", "--token=${CLOUD_TOKN}", ""),
-            ["nothing fills in ${CLOUD_TOKN}; did you mean ${CLOUD_TOKEN}?"]
+            ["nothing fills in ${CLOUD_TOKN} of Pod/ccm; did you mean ${CLOUD_TOKEN}?"]
         );
         assert_eq!(
             warnings("${CLOUD_ENDPOINT}", "--project=${PROJECT}", ""),
             [
-                "nothing fills in ${PROJECT}; set it under 'placeholders' in profile.yaml, unless a script replaces it itself"
+                "nothing fills in ${PROJECT} of Pod/ccm; set it under 'placeholders' in profile.yaml, unless a script replaces it itself"
             ]
         );
         assert_eq!(warnings("${CLOUD_ENDPOINT}", "${PROJECT}", "placeholders: {PROJECT: p}\n"), [""; 0]);
@@ -177,8 +183,8 @@ mod tests {
         let environment = "environment: {ACME_URL: '${CLOUD_ENDPOINT}/v2'}\n";
         assert_eq!(warnings("https://api.acme.example", "--v=2", environment), [""; 0]);
         assert_eq!(warnings("x", "--server=${CLOUD_HOST}", ""), [""; 0]);
-        let driver =
-            "cloud: {driver: {command: [python3, driver.py, '${DRIVER_LISTEN}', '${DRIVER_TOKEN_FILE}']}}\n";
+        let driver = "providerId: {format: 'acme://{id}'}\n\
+                      cloud: {driver: {command: [sh, '${DRIVER_LISTEN}', '${DRIVER_TOKEN_FILE}']}}\n";
         assert_eq!(warnings("x", "--v=2", driver), [""; 0], "the driver may leave it to the profile");
     }
 }
