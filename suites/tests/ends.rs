@@ -129,8 +129,8 @@ fn a_signal_ends_a_run_and_nothing_is_left() {
 fn a_signal_ends_an_exploration_with_many_clusters_in_time() {
     let mut going = Going::begin(&["explore", "--jobs", "12", "--budget", "5m"], Stdio::null());
     going.until("nodes known to the cloud");
-    // Until trials are in progress.
-    std::thread::sleep(std::time::Duration::from_secs(6));
+    // By then trials are in progress, about which an exploration says nothing.
+    assert!(Command::new("sleep").arg("6").status().expect("it can be run").success());
     going.signal("INT");
     let ended = going.end();
     assert_eq!((ended.code, ended.left), (Some(130), Vec::new()), "{}", ended.said);
