@@ -258,6 +258,9 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
             // Its text is shown above.
             Outcome::Error { .. } => String::from("environment error"),
             Outcome::Blocked { by, .. } => format!("blocked by {by}"),
+            Outcome::Skip { reason: SkipReason::Deselected, detail } if is_of_another_suite(detail) => {
+                OTHER_SUITES.to_owned()
+            }
             other => {
                 let detail = outcome_text(other).map(one_line).unwrap_or_default();
                 format!("{}: {detail}", outcome_word(other))
@@ -284,9 +287,10 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
     };
     put!(text, "\n{head}");
     for (why, entries) in reasons {
+        let names = if why == OTHER_SUITES { by_suite(&entries) } else { names(&entries) };
         put!(text, "  {why}");
-        for named in names(&entries).chunks(6) {
-            put!(text, "    {}", named.join(", "));
+        for line in filled(&names) {
+            put!(text, "    {line}");
         }
     }
 }
@@ -294,11 +298,37 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
 /// From this number of checks on, ids are not listed; the report contains them.
 const TOO_MANY: usize = 48;
 
+/// The reason of all checks in suites that the user did not choose: one for all of them.
+const OTHER_SUITES: &str = "deselected: suites that were not asked for";
+
+/// Whether a check was left out with its suite (`suite routes was not asked for`).
+fn is_of_another_suite(detail: &str) -> bool {
+    detail.starts_with("suite ") && detail.ends_with(" was not asked for")
+}
+
+/// Names in lines of at most 76 columns with their indent, separated by commas.
+fn filled(names: &[String]) -> Vec<String> {
+    const WIDEST: usize = 72;
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        match lines.last_mut().filter(|line| line.len() + 2 + name.len() <= WIDEST) {
+            Some(line) => line.push_str(&format!(", {name}")),
+            None => lines.push(name.clone()),
+        }
+    }
+    lines
+}
+
 /// A list of checks: their ids, or the number for each suite if there are very many.
 fn names(entries: &[&Entry]) -> Vec<String> {
     if entries.len() < TOO_MANY {
         return entries.iter().map(|entry| entry.id.clone()).collect();
     }
+    by_suite(entries)
+}
+
+/// How many checks of each suite there are.
+fn by_suite(entries: &[&Entry]) -> Vec<String> {
     let mut suites: Vec<(&str, usize)> = Vec::new();
     for entry in entries {
         match suites.iter_mut().find(|(suite, _)| *suite == entry.suite) {
