@@ -81,6 +81,21 @@ fn a_bug_behind_a_fault_is_found_and_its_file_reproduces_it() {
     assert_eq!(correct.status.code(), Some(0), "{}", said(&correct));
 }
 
+#[test]
+fn an_exploration_ends_with_its_last_finding_and_with_its_time() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let wide = ["--mutant", "M-SV-07", "--pattern", "answer-lost", "--jobs", "6", "--max-findings", "1"];
+    let enough = explore(folder.path(), &[&wide[..], &["--out", "enough"]].concat());
+    assert_eq!(enough.status.code(), Some(0), "{}", said(&enough));
+    let findings = std::fs::read_dir(folder.path().join("enough/findings")).expect("findings").count();
+    assert_eq!((findings, said(&enough).matches("  found   ").count()), (1, 1), "{}", said(&enough));
+    let began = std::time::Instant::now();
+    let short = explore(folder.path(), &["--budget", "10s", "--jobs", "4", "--out", "short"]);
+    let took = began.elapsed().as_secs();
+    assert!((10..25).contains(&took), "{took} s: {}", said(&short));
+    assert!(!said(&short).contains("left behind"), "{}", said(&short));
+}
+
 /// The reference CCM as a vendor has its own: a folder with profile and manifests.
 fn own_profile(folder: &Path) {
     let reference = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/ccms/reference");

@@ -31,11 +31,14 @@ fn ccm(text: &[u8], mode: u32) -> (TempDir, PathBuf) {
 }
 
 fn run(program: &Path, folder: &Path) -> Ran {
+    run_with("reference", &["--binary".as_ref(), program.as_os_str()], folder)
+}
+
+fn run_with(profile: &str, arguments: &[&std::ffi::OsStr], folder: &Path) -> Ran {
     let out = folder.join("out");
     let mut child = Command::new(PROGRAM)
-        .args(["run", "--cluster", "embedded", "--profile", "reference", "--only", "NODE-INIT-01"])
-        .arg("--binary")
-        .arg(program)
+        .args(["run", "--cluster", "embedded", "--profile", profile, "--only", "NODE-INIT-01"])
+        .args(arguments)
         .arg("--out")
         .arg(&out)
         .stdout(Stdio::piped())
@@ -130,6 +133,32 @@ fn a_ccm_whose_interpreter_is_not_there() {
         Ended { with: "exit code 127", after: 0 },
         "\n  127 usually means",
     );
+}
+
+#[test]
+fn a_ccm_that_no_node_takes_ends_the_wait_and_its_manifests_are_the_reason() {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a folder");
+    let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures");
+    let profile = folder.path().join("acme");
+    fs::create_dir_all(profile.join("manifests")).expect("a folder");
+    fs::copy(fixtures.join("ccms/reference/profile.yaml"), profile.join("profile.yaml")).expect("copied");
+    let manifests = fixtures.join("bootstrap/mbt-01-no-uninitialized-toleration/ccm.yaml");
+    fs::copy(manifests, profile.join("manifests/ccm.yaml")).expect("copied");
+    let began = std::time::Instant::now();
+    let ran = run_with(&profile.display().to_string(), &[], folder.path());
+    assert!(began.elapsed().as_secs() < 45, "it waited for the whole B-START: {}", ran.said);
+    assert_eq!(ran.code, Some(1), "{}", ran.said);
+    let ledger = ran.ledger.expect("a report");
+    let outcome = &ledger.entries.iter().find(|entry| entry.id == "NODE-INIT-01").expect("judged").outcome;
+    let Outcome::Blocked { by, message } = outcome else { panic!("{outcome:?}\n{}", ran.said) };
+    assert_eq!(by, "BOOT-DYN-01", "{message}");
+    for part in
+        ["it does not tolerate the taint node.cloudprovider.kubernetes.io/uninitialized", "smallest change: "]
+    {
+        assert!(message.contains(part), "{part}:\n{message}");
+        let shown = ran.said.lines().find(|line| line.starts_with("blocked by BOOT-DYN-01: "));
+        assert!(shown.is_some_and(|line| line.contains(part)), "{part}:\n{}", ran.said);
+    }
 }
 
 #[test]

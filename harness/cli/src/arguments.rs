@@ -70,10 +70,10 @@ pub(super) enum Command {
     /// List the checks
     #[command(after_help = LIST_EXAMPLES)]
     List(ListChecksOptions),
-    /// Explain a check or a row of the contract: what is required, why, and how to see it by hand
+    /// Explain a name: a check or row of the contract, a time limit, a suite, a mutant, a bug
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainOptions),
-    /// Show which rows of the contract have checks, and which checks no mutant proves (exit code 1 for gaps)
+    /// Show which rows of the contract have checks, and which checks no mutant proves
     #[command(after_help = COVERAGE_EXAMPLES)]
     Coverage(ListOptions),
     /// Compare two reports: which checks are worse, better, or otherwise different (exit code 1 if any is worse)
@@ -330,7 +330,7 @@ fn image_reference(text: &str) -> Result<String, String> {
 
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
-    /// Row of the contract (NODE-INIT-10) or check (NODE-INIT-10.list)
+    /// Check (NODE-INIT-10.list), row of the contract (NODE-INIT-10), time limit (B-WATCH), suite, mutant or other name
     #[arg(add = ArgValueCandidates::new(complete::explained))]
     pub(super) id: String,
 }

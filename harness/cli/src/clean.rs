@@ -62,34 +62,53 @@ async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
         }),
     };
     let mut found = Found::of(RunDir::all(), things);
-    let alone = found.alone();
+    let mut alone = found.alone();
     if options.all && !alone.is_empty() {
         alone.iter().for_each(|(run, why)| say(&format!("run {run}: {why}")));
         if !options.yes {
             agreed("remove all of it, though it may be in use?")?;
         }
         found.take_all();
+        alone.clear();
     } else {
         alone.iter().for_each(|(run, why)| say(&format!("run {run}: left alone: {why}")));
         if !alone.is_empty() {
             say("'ccm-conformance clean --all' also removes these, after it has asked for confirmation");
         }
     }
+    let mut removed = 0;
     if let Some(engine) = &engine {
         match remove_leftovers(engine, |thing| found.things.contains(thing)).await {
-            Ok(removed) => {
-                removed.iter().for_each(|what| say(&format!("removed {} {}", what.kind, what.name)));
+            Ok(things) => {
+                removed += things.len();
+                things.iter().for_each(|what| say(&format!("removed {} {}", what.kind, what.name)));
             }
             Err(error) => failed(harness_core::check::chain(&error)),
         }
     }
     for folder in &found.folders {
         match RunDir::clear(folder) {
-            Ok(removed) => removed.iter().for_each(|path| say(&format!("removed {}", path.display()))),
+            Ok(paths) => {
+                removed += paths.len();
+                paths.iter().for_each(|path| say(&format!("removed {}", path.display())));
+            }
             Err(error) => failed(harness_core::check::chain(&error)),
         }
     }
+    if whole {
+        say(&ended(removed, alone.len()));
+    }
     Ok(whole)
+}
+
+/// The last line of a successful cleanup.
+fn ended(removed: usize, left_alone: usize) -> String {
+    match (removed, left_alone) {
+        (0, 0) => "nothing to remove: no run has left anything behind".to_owned(),
+        (0, _) => "nothing was removed".to_owned(),
+        (1, _) => "1 thing was removed".to_owned(),
+        (count, _) => format!("{count} things were removed"),
+    }
 }
 
 /// Asks for confirmation if there is someone to answer.
@@ -238,6 +257,16 @@ mod tests {
         assert_eq!(of(&machine(None), Some(Liveness::Gone)), None);
         let lives = Liveness::Lives("process 1".to_owned());
         assert!(of(&machine(Some(dead)), Some(lives)).is_some_and(|why| why.contains("process 1")));
+    }
+
+    #[test]
+    fn the_last_line_says_what_was_done() {
+        assert_eq!(ended(0, 0), "nothing to remove: no run has left anything behind");
+        assert_eq!(
+            (ended(0, 1).as_str(), ended(1, 0).as_str()),
+            ("nothing was removed", "1 thing was removed")
+        );
+        assert_eq!(ended(3, 1), "3 things were removed");
     }
 
     #[test]

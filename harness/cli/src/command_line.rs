@@ -11,13 +11,23 @@ use std::ffi::{OsStr, OsString};
 ///
 /// # Errors
 /// It is not a command line of this program, or it asks for help or the version.
-pub(super) fn parsed(mut command: Command, line: Vec<OsString>) -> Result<Cli, clap::Error> {
+pub(super) fn parsed(command: Command, line: Vec<OsString>) -> Result<Cli, clap::Error> {
+    let mut command = with_negative_numbers(command);
     let parsed = command.try_get_matches_from_mut(&line);
     let matches = parsed.map_err(|error| with_a_tip(in_our_words(error, &line), &command))?;
     match empty_value(&command, &matches) {
         Some(option) => Err(is_empty(&option, &[])),
         None => Cli::from_arg_matches(&matches),
     }
+}
+
+/// The command, whose options take `-1` for a value rather than for an unknown option, so that the error is about the number.
+fn with_negative_numbers(command: Command) -> Command {
+    let takes = |option: clap::Arg| {
+        let is_option = option.get_long().is_some() && option.get_action().takes_values();
+        if is_option { option.allow_negative_numbers(true) } else { option }
+    };
+    command.mut_args(takes).mut_subcommands(with_negative_numbers)
 }
 
 /// The first option or argument with a value that was typed and is empty. No value of this program can be empty, and an
@@ -48,6 +58,34 @@ fn is_empty(option: &str, possible: &[String]) -> clap::Error {
     clap::Error::raw(ErrorKind::InvalidValue, text)
 }
 
+/// Why a text is not a number: the words of Rust's parser, and those for a user.
+const NUMBERS: [(&str, &str); 2] = [
+    ("invalid digit found in string", "expected a whole number that is not negative"),
+    ("number too large to fit in target type", "the number is too large"),
+];
+
+/// The numbers of a range as Rust writes it, such as `1..=32`, in words. A range that ends with the largest number of its
+/// type has no end for a user.
+fn in_range(range: &str) -> Option<String> {
+    const LARGEST: [u64; 3] = [u16::MAX as u64, u32::MAX as u64, u64::MAX];
+    let (from, to) = range.split_once("..")?;
+    let to: u64 = to.trim_start_matches('=').parse().ok()?;
+    Some(match LARGEST.contains(&to) {
+        true => format!("expected a whole number from {from} on"),
+        false => format!("expected a whole number from {from} to {to}"),
+    })
+}
+
+/// The error for a number, in words for a user.
+fn of_a_number(error: &clap::Error, option: &str, value: &str) -> Option<clap::Error> {
+    let why = std::error::Error::source(error)?.to_string();
+    let known = NUMBERS.iter().find(|(rust, _)| *rust == why).map(|(_, words)| (*words).to_owned());
+    let words = known.or_else(|| in_range(why.split_once(" is not in ")?.1))?;
+    let text =
+        format!("invalid value '{value}' for '{option}': {words}\n\nFor more information, try '--help'.\n");
+    Some(clap::Error::raw(ErrorKind::ValueValidation, text))
+}
+
 /// The error of clap, which calls an empty value one that is absent, or repeats it between quotes.
 fn in_our_words(error: clap::Error, line: &[OsString]) -> clap::Error {
     let text = |kind| match error.get(kind) {
@@ -64,6 +102,7 @@ fn in_our_words(error: clap::Error, line: &[OsString]) -> clap::Error {
     };
     match (text(ContextKind::InvalidArg), text(ContextKind::InvalidValue)) {
         (Some(option), Some("")) if has_empty => is_empty(option, possible),
+        (Some(option), Some(value)) => of_a_number(&error, option, value).unwrap_or(error),
         _ => error,
     }
 }
@@ -176,6 +215,30 @@ mod tests {
         assert!(of(&["rnu"]).contains("exists: 'run'"), "{}", of(&["rnu"]));
         assert!(of(&["check"]).contains("'bootstrap check'"), "{}", of(&["check"]));
         assert!(!of(&["frobnicate"]).contains("similar"), "{}", of(&["frobnicate"]));
+    }
+
+    #[test]
+    fn a_value_that_is_not_a_number_is_refused_in_words() {
+        let said = |line: &str| {
+            let words = shlex::split(line).expect("words").into_iter().map(OsString::from);
+            let refused = parsed(Cli::command(), std::iter::once("x".into()).chain(words).collect());
+            let text = refused.err().map(|error| error.to_string()).unwrap_or_default();
+            text.lines().next().unwrap_or_default().to_owned()
+        };
+        let (no_number, natural) =
+            ("expected a whole number that is not negative", "expected a whole number from 0 on");
+        for (line, value, option, why) in [
+            ("plan --seed -1", "-1", "--seed <NUMBER>", natural),
+            ("plan --seed=-1", "-1", "--seed <NUMBER>", natural),
+            ("explore --seed -1", "-1", "--seed <NUMBER>", no_number),
+            ("run --jobs x", "x", "--jobs <N>", no_number),
+            ("run --repeat 1.5", "1.5", "--repeat <N>", no_number),
+            ("run --jobs 99999999999", "99999999999", "--jobs <N>", natural),
+            ("run --repeat 0", "0", "--repeat <N>", "expected a whole number from 1 to 1000"),
+        ] {
+            assert_eq!(said(line), format!("error: invalid value '{value}' for '{option}': {why}"), "{line}");
+        }
+        assert_eq!(said("run --only -1"), "", "it is a pattern of ids like any other");
     }
 
     #[test]

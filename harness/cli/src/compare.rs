@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 /// Prints the checks whose outcome differs, the worse ones first, and writes the page. Exit codes: 0 none is worse, 1 some
-/// are, 2 a report cannot be read, 3 the page cannot be written.
+/// are, 2 a report cannot be read or the page cannot be written.
 pub(super) fn compare(options: &CompareOptions) -> ExitCode {
     let (before, after) = match (read(&options.before), read(&options.after)) {
         (Ok(before), Ok(after)) => (before, after),
@@ -34,15 +34,15 @@ pub(super) fn compare(options: &CompareOptions) -> ExitCode {
         differences.retain(Difference::is_of_judged);
     }
     let comparison = Comparison { sides: [&before, &after], differences: &differences, left_out };
-    output::out(&match options.output {
-        ListOutput::Text => comparison.as_text(),
-        ListOutput::Json => comparison.as_json(),
-    });
+    match options.output {
+        ListOutput::Text => output::out_wrapped(&comparison.as_text()),
+        ListOutput::Json => output::out(&comparison.as_json()),
+    }
     if let Some(path) = &options.html {
         let sides = [(options.before.as_path(), &before), (options.after.as_path(), &after)];
         if let Err(why) = page(sides, &differences).and_then(|page| write(path, page)) {
             output::err(&format!("error: --html {}: {why}", path.display()));
-            return ExitCode::from(exit::ENVIRONMENT);
+            return ExitCode::from(exit::USAGE);
         }
         output::err(&format!("wrote {}", path.display()));
     }

@@ -3,9 +3,9 @@
 use super::arguments::ListOutput;
 use super::controls::list::{mutants, unproven};
 use super::explain::OURS;
-use super::list::print;
 use harness_config::contract::{Contract, Coverage, Missing, Party, coverage as held};
 use harness_core::ledger::Share;
+use harness_core::output;
 use harness_report::exit;
 use harness_runner::{of_contract, seen};
 use harness_testkit::Suite;
@@ -13,11 +13,11 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
-pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode {
+pub(super) fn coverage(suites: &'static [Suite], form: ListOutput) -> ExitCode {
     let contract = match Contract::built_in() {
         Ok(contract) => contract,
         Err(error) => {
-            harness_core::output::err(&format!("error: {}", harness_core::check::chain(&error)));
+            output::err(&format!("error: {}", harness_core::check::chain(&error)));
             return ExitCode::from(exit::USAGE);
         }
     };
@@ -27,40 +27,42 @@ pub(super) fn coverage(suites: &'static [Suite], output: ListOutput) -> ExitCode
     let mutants = match mutants(&[], Share::WHOLE) {
         Ok(mutants) => mutants,
         Err(error) => {
-            harness_core::output::err(&format!("error: {error}"));
+            output::err(&format!("error: {error}"));
             return ExitCode::from(exit::USAGE);
         }
     };
     let binding: Vec<_> = of_contract(suites).map(|check| (check.id, check.claim.level)).collect();
     let unproven = unproven(&mutants, &binding).into_iter();
     found.objections.extend(unproven.map(|id| format!("{id}: no mutant shows that this check can fail")));
-    print(&match output {
-        ListOutput::Text => as_text(&found, &backends),
-        ListOutput::Json => serde_json::to_string_pretty(&found).unwrap_or_default() + "\n",
-    });
+    match form {
+        ListOutput::Text => output::out_wrapped(&as_text(&found, &backends)),
+        ListOutput::Json => output::out(&(serde_json::to_string_pretty(&found).unwrap_or_default() + "\n")),
+    }
     if found.objections.is_empty() { ExitCode::SUCCESS } else { ExitCode::from(exit::NOT_CONFORMANT) }
 }
 
 fn as_text(found: &Coverage, backends: &[String]) -> String {
     let mut text =
-        format!("{:<12}{:>6}{:>9}{:>9}{:>9}{:>8}", "area", "rows", "checked", "MUST", "checked", "checks");
+        format!("{:<12}{:>5}{:>9}{:>6}{:>9}{:>8}", "area", "rows", "checked", "MUST", "checked", "checks");
     for backend in backends {
-        let _ = write!(text, "{:>16}", format!("not on {backend}"));
+        let _ = write!(text, "  {}", not_on(backend));
     }
     text.push('\n');
     let (mut rows, mut checked, mut musts, mut musts_checked, mut checks) = (0, 0, 0, 0, 0);
     for area in &found.areas {
         if area.promised_by == Party::Harness {
-            let _ = writeln!(text, "{:<12}{:>6}  promised by the harness itself", area.area, area.rows);
+            let _ = writeln!(text, "{:<12}{:>5}  promised by the harness itself", area.area, area.rows);
             continue;
         }
         let _ = write!(
             text,
-            "{:<12}{:>6}{:>9}{:>9}{:>9}{:>8}",
+            "{:<12}{:>5}{:>9}{:>6}{:>9}{:>8}",
             area.area, area.rows, area.checked, area.musts, area.musts_checked, area.checks
         );
         for backend in backends {
-            let _ = write!(text, "{:>16}", area.not_observable.get(backend).copied().unwrap_or_default());
+            let (count, width) =
+                (area.not_observable.get(backend).copied().unwrap_or_default(), not_on(backend).len() + 2);
+            let _ = write!(text, "{count:>width$}");
         }
         text.push('\n');
         if area.promised_by == Party::Ccm {
@@ -71,7 +73,7 @@ fn as_text(found: &Coverage, backends: &[String]) -> String {
             checks += area.checks;
         }
     }
-    let _ = writeln!(text, "{:<12}{rows:>6}{checked:>9}{musts:>9}{musts_checked:>9}{checks:>8}", "of CCMs");
+    let _ = writeln!(text, "{:<12}{rows:>5}{checked:>9}{musts:>6}{musts_checked:>9}{checks:>8}", "of CCMs");
     for (head, in_part) in [("Without a check", false), ("In part", true)] {
         let of_kind = |one: &&Missing| one.in_part == in_part;
         reasons(head, found.missing.iter().filter(of_kind), &mut text);
@@ -96,6 +98,11 @@ fn as_text(found: &Coverage, backends: &[String]) -> String {
         }
     }
     text
+}
+
+/// The head of a backend's column.
+fn not_on(backend: &str) -> String {
+    format!("not on {backend}")
 }
 
 fn reasons<'a>(head: &str, missing: impl Iterator<Item = &'a Missing>, text: &mut String) {

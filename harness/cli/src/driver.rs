@@ -49,7 +49,7 @@ fn check(suites: &'static [Suite], options: &DriverOptions) -> ExitCode {
             let _ = writeln!(text, "{}", in_words(&checks, attached.driver()));
         }
     }
-    output::out(&text);
+    output::out_wrapped(&text);
     let broken = found.tried.iter().any(|one| one.broken.is_some());
     if broken { ExitCode::from(exit::NOT_CONFORMANT) } else { ExitCode::SUCCESS }
 }
@@ -119,7 +119,9 @@ fn as_text(suites: &[Suite], found: &Found) -> String {
             true => writeln!(text, "{name:<12}  yes, for {}", counted(need.len())),
             false => {
                 let _ = writeln!(text, "{name:<12}  no; not observable without it, {}:", counted(need.len()));
-                wrapped(&need).into_iter().try_for_each(|line| writeln!(text, "{:<12}    {line}", ""))
+                wrapped(&need, list_width(output::columns()))
+                    .into_iter()
+                    .try_for_each(|line| writeln!(text, "{:<12}    {line}", ""))
             }
         };
     }
@@ -153,16 +155,21 @@ fn of_all(suites: &[Suite], found: &Found) -> String {
     )
 }
 
-/// The longest line of a list of checks.
-const WIDTH: usize = 84;
+/// The longest line of a list of checks on a terminal with this many columns; 0 columns: the output is not a terminal.
+fn list_width(columns: usize) -> usize {
+    const WIDEST: usize = 84;
+    const INDENT: usize = 16;
+    const NARROWEST: usize = 24;
+    if columns == 0 { WIDEST } else { columns.saturating_sub(INDENT).clamp(NARROWEST, WIDEST) }
+}
 
-/// Wraps a list into lines of a readable width.
-fn wrapped(ids: &[String]) -> Vec<String> {
+/// Wraps a list into lines of at most this width.
+fn wrapped(ids: &[String], width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for (at, id) in ids.iter().enumerate() {
         let comma = if at + 1 < ids.len() { "," } else { "" };
         match lines.last_mut() {
-            Some(line) if line.len() + id.len() + 2 <= WIDTH => line.push_str(&format!(" {id}{comma}")),
+            Some(line) if line.len() + id.len() + 2 <= width => line.push_str(&format!(" {id}{comma}")),
             _ => lines.push(format!("{id}{comma}")),
         }
     }
@@ -194,9 +201,11 @@ mod tests {
     #[test]
     fn a_long_list_of_checks_wraps() {
         let ids: Vec<String> = (0..40).map(|n| format!("SVC-CREATE-{n:02}")).collect();
-        let lines = wrapped(&ids);
-        assert!(lines.len() > 5 && lines.iter().all(|line| line.len() <= WIDTH), "{lines:?}");
-        assert_eq!(lines.join(" "), ids.join(", "));
-        assert_eq!(wrapped(&[]), [""; 0]);
+        for (columns, widest) in [(0, 84), (80, 64), (200, 84), (10, 24)] {
+            let lines = wrapped(&ids, list_width(columns));
+            assert!(lines.len() > 5 && lines.iter().all(|line| line.len() <= widest), "{lines:?}");
+            assert_eq!(lines.join(" "), ids.join(", "));
+        }
+        assert_eq!(wrapped(&[], 84), [""; 0]);
     }
 }

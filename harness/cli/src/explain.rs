@@ -1,7 +1,12 @@
-//! `explain`: a row of the contract and its checks, for a reader of its id in a report.
+//! `explain`: a row of the contract and its checks, and every other name that a report or a page of the book mentions, for
+//! a reader of that name.
+
+mod lines;
+mod names;
+mod subjects;
 
 use super::controls::list::{Mutant, mutants};
-use super::list::{needs, print};
+use super::list::needs;
 use harness_clusters::facts;
 use harness_components::component::{Component, of_party};
 use harness_config::contract::{Area, Contract, Party, Row, bugs_of};
@@ -12,6 +17,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::seen;
 use harness_testkit::{Check, Suite};
+use lines::labelled;
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -23,10 +29,21 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     let explained =
         Contract::built_in().map_err(|error| harness_core::check::chain(&error)).and_then(|contract| {
             let mutants = mutants(&[], Share::WHOLE)?;
+            if let Some(text) = names::explanation(&contract, suites, id) {
+                return Ok(text);
+            }
+            if let Some(text) = subjects::explanation(id)? {
+                return Ok(text);
+            }
+            let suites: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
             explanation(&contract, &checks, &mutants, id)
+                .ok_or_else(|| unknown(&contract, &checks, &mutants, &suites, id))
         });
     match explained {
-        Ok(text) => print(&text),
+        Ok(text) => {
+            output::out(&text);
+            ExitCode::from(exit::CONFORMANT)
+        }
         Err(why) => {
             output::err(&format!("error: {why}"));
             ExitCode::from(exit::USAGE)
@@ -34,21 +51,15 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     }
 }
 
-/// The explanation of a row with all of its checks, or of one check and its row.
-///
-/// # Errors
-/// There is no row or check with this id.
-fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str) -> Result<String, String> {
+/// The explanation of a row with all of its checks, or of one check and its row; `None` if there is no row or check with
+/// this id.
+fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str) -> Option<String> {
     let named = all.iter().find(|check| check.id.as_str().eq_ignore_ascii_case(id));
     // A claim has to be one of the row's checks; the row alone means all of them.
     let row = contract.row(id).or_else(|| named.and_then(|check| contract.row(check.id.row())));
     let ids: Vec<CheckId> = all.iter().map(|check| check.id).collect();
     let Some((area, row)) = row else {
-        if let Some(check) = named {
-            return Ok(of_private(check, mutants, &ids));
-        }
-        let rows = contract.rows().map(|(_, row)| row.id.as_str());
-        return Err(format!("no row of the contract and no check has the id '{id}'{}", hint(id, rows, all)));
+        return named.map(|check| of_private(check, mutants, &ids));
     };
     let whole = row.id.eq_ignore_ascii_case(id);
     let checks: Vec<&Check> = match named {
@@ -61,57 +72,32 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
     }
     let name = named.filter(|_| !whole).map_or(row.id.as_str(), |check| check.id.as_str());
     text.push_str(&ending(contract, area, row, (!checks.is_empty()).then_some(name)));
-    Ok(text)
+    Some(text)
 }
 
-/// The ids that were perhaps meant.
-fn hint<'a>(id: &str, rows: impl Iterator<Item = &'a str>, all: &[&'a Check]) -> String {
+/// Why an id is not explained, with the names that were perhaps meant.
+fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&str], id: &str) -> String {
     /// How many ids with the same beginning are named.
     const NAMED: usize = 4;
-    let rows: Vec<&str> = rows.collect();
+    let rows: Vec<&str> = contract.rows().map(|(_, row)| row.id.as_str()).collect();
     // The name of an area.
     let area = format!("{}-", id.trim_end_matches('-').to_uppercase());
     let alike: Vec<&str> = rows.iter().copied().filter(|row| row.starts_with(&area)).collect();
-    if !alike.is_empty() {
+    let hint = if alike.is_empty() {
+        let checks = all.iter().map(|check| check.id.as_str());
+        let mutants = mutants.iter().map(|mutant| mutant.mutant.as_str());
+        let bounds = contract.terms.bounds.keys().map(String::as_str);
+        let names = rows.into_iter().chain(checks).chain(mutants).chain(bounds).chain(suites.iter().copied());
+        match did_you_mean(id, names) {
+            near if near.is_empty() => "; 'ccm-conformance list' shows all checks".to_owned(),
+            near => near,
+        }
+    } else {
         let more = if alike.len() > NAMED { " .." } else { "" };
         let named: Vec<&str> = alike.iter().copied().take(NAMED).collect();
-        return format!("; ids that begin with it: {}{more}", named.join(", "));
-    }
-    let near = did_you_mean(id, rows.into_iter().chain(all.iter().map(|check| check.id.as_str())));
-    if near.is_empty() { "; 'ccm-conformance list' shows all checks".to_owned() } else { near }
-}
-
-/// Text after a label, wrapped at spaces to the width of the terminal; a word that is too long for that stays whole.
-fn labelled(label: &str, text: &str) -> String {
-    wrapped(label, text, width_of(output::columns()))
-}
-
-/// The width of texts, without their labels, on a terminal with this many columns. 0 columns: the output is not a
-/// terminal.
-fn width_of(columns: usize) -> usize {
-    const WIDEST: usize = 100;
-    const LABELS: usize = 16;
-    const NARROWEST: usize = 40;
-    if columns == 0 { WIDEST } else { columns.saturating_sub(LABELS).clamp(NARROWEST, WIDEST) }
-}
-
-fn wrapped(label: &str, text: &str, width: usize) -> String {
-    let mut out = format!("  {label:<14}");
-    let mut column = 0;
-    for word in text.split_whitespace() {
-        let length = word.chars().count();
-        if column > 0 && column + 1 + length > width {
-            out.push_str("\n                ");
-            column = 0;
-        } else if column > 0 {
-            out.push(' ');
-            column += 1;
-        }
-        out.push_str(word);
-        column += length;
-    }
-    out.push('\n');
-    out
+        format!("; ids that begin with it: {}{more}", named.join(", "))
+    };
+    format!("nothing that 'explain' knows is called '{id}'{hint}")
 }
 
 /// The component that a row is about, after a preposition.
@@ -270,7 +256,9 @@ mod tests {
         let mutants = mutants(&[], Share::WHOLE).expect("mutants");
         let of_kind = [Facility::LinkControl];
         let (list, gone) = (check("NODE-INIT-10.list"), check("NODE-INIT-10.gone").with(&of_kind));
-        explanation(&contract, &[&list, &gone, &check("NODE-INIT-01")], &mutants, id)
+        let checks = [&list, &gone, &check("NODE-INIT-01")];
+        explanation(&contract, &checks, &mutants, id)
+            .ok_or_else(|| unknown(&contract, &checks, &mutants, &["routes"], id))
     }
 
     #[test]
@@ -302,19 +290,6 @@ mod tests {
     }
 
     #[test]
-    fn texts_are_as_wide_as_the_window() {
-        let text = "word ".repeat(60);
-        for (columns, widest) in [(0, 116), (80, 80), (120, 116), (20, 56)] {
-            let lines = wrapped("label:", &text, width_of(columns));
-            let longest = lines.lines().map(str::len).max();
-            assert!(
-                longest.is_some_and(|longest| longest <= widest && longest > widest - 5),
-                "{columns}: {lines}"
-            );
-        }
-    }
-
-    #[test]
     fn the_beginning_of_an_id_names_those_that_have_it() {
         let refused = explained("node-init").expect_err("not an id");
         assert!(refused.contains("'node-init'; ids that begin with it: NODE-INIT-01, "), "{refused}");
@@ -328,7 +303,12 @@ mod tests {
     fn a_row_without_a_check_says_so_and_an_unknown_id_suggests_the_nearest() {
         let own = explained("TEST-01").expect("a row");
         assert!(own.contains("kept:") && own.contains("the harness keeps it"), "{own}");
-        for (id, near) in [("NODE-INIT-1", "'NODE-INIT-01'"), ("NODE-INIT-10.lst", "'NODE-INIT-10.list'")] {
+        for (id, near) in [
+            ("NODE-INIT-1", "'NODE-INIT-01'"),
+            ("NODE-INIT-10.lst", "'NODE-INIT-10.list'"),
+            ("rotes", "'routes'"),
+            ("M-NI-1", "'M-NI-01'"),
+        ] {
             let refused = explained(id).expect_err("no such id");
             assert!(refused.contains(&format!("did you mean {near}?")), "{refused}");
         }

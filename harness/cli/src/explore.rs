@@ -41,7 +41,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     let chosen = PATTERNS.iter().filter(|pattern| options.pattern.iter().any(|name| name == pattern.name()));
     let mut patterns: Vec<Pattern> = chosen.copied().collect();
     if options.list {
-        output::out(&list(&scenarios));
+        output::out_wrapped(&list(&scenarios));
         return Ok(ExitCode::from(exit::CONFORMANT));
     }
     if options.budget.0.is_zero() {
@@ -60,6 +60,8 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     if !plan.profile.has_ccm() {
         return Err(format!("profile '{}' has no CCM that could be explored", plan.profile.name));
     }
+    files::writable_folder(&plan.output)
+        .map_err(|error| format!("--out {}: {error}", plan.output.display()))?;
     let known = known_findings(&plan.profile)?;
     let declared = plan.profile.declares();
     let (scenarios, beyond): (Vec<Scenario>, Vec<Scenario>) =

@@ -12,58 +12,50 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-/// Writes the report in the format that was asked for. Exit codes: 0 written, 2 the report cannot be read or the folder exists
-/// already, 3 the result cannot be written.
+/// Writes the report in the format that was asked for. Exit codes: 0 written, 2 the report cannot be read or the result cannot
+/// be written.
 pub(super) fn export(options: &ExportOptions) -> ExitCode {
-    let (code, why) = match exported(options) {
-        Ok(()) => return ExitCode::from(exit::CONFORMANT),
-        Err(Failure::Report(why)) => (exit::USAGE, why),
-        Err(Failure::Output(why)) => (exit::ENVIRONMENT, why),
-    };
-    output::err(&format!("error: {why}"));
-    ExitCode::from(code)
+    match exported(options) {
+        Ok(()) => ExitCode::from(exit::CONFORMANT),
+        Err(why) => {
+            output::err(&format!("error: {why}"));
+            ExitCode::from(exit::USAGE)
+        }
+    }
 }
 
-/// Why nothing was written.
-enum Failure {
-    /// The input.
-    Report(String),
-    Output(String),
-}
-
-fn exported(options: &ExportOptions) -> Result<(), Failure> {
+fn exported(options: &ExportOptions) -> Result<(), String> {
     let path = &report_at(&options.report);
-    let in_report = |why: String| Failure::Report(format!("{}: {why}", path.display()));
+    let in_report = |why: String| format!("{}: {why}", path.display());
     let text = files::read(path).map_err(|error| in_report(error.to_string()))?;
-    let ledger = parse(&text, path).map_err(|error| Failure::Report(chain(&error)))?;
+    let ledger = parse(&text, path).map_err(|error| chain(&error))?;
     let made = match options.format {
         ExportFormat::Sarif => {
-            let demands = demands(&[&ledger]).map_err(Failure::Output)?;
+            let demands = demands(&[&ledger])?;
             let made = to_sarif(&ledger, &demands, &path.display().to_string(), &text);
-            made.map_err(|error| Failure::Output(chain(&error)))?
+            made.map_err(|error| chain(&error))?
         }
         ExportFormat::Otlp => to_otlp(&ledger).map_err(in_report)?,
         ExportFormat::Prow => {
             let Some(out) = &options.out else {
-                return Err(Failure::Report("--out: name the folder to write".to_owned()));
+                return Err("--out: name the folder to write".to_owned());
             };
             let files = to_prow(&ledger).map_err(in_report)?;
             let all = files.iter().map(|file| (PathBuf::from(file.path), file.text.as_str()));
             if out.exists() {
-                return Err(Failure::Report(format!(
+                return Err(format!(
                     "--out {}: it exists already; name a folder that does not",
                     out.display()
-                )));
+                ));
             }
-            return folder(out, all).map_err(Failure::Output);
+            return folder(out, all).map_err(|why| format!("--out: {why}"));
         }
     };
     match &options.out {
         None => output::out(&made),
         Some(out) => {
-            output::file(out, made).map_err(|error| {
-                Failure::Output(format!("--out {}: {}", out.display(), files::why(&error)))
-            })?;
+            output::file(out, made)
+                .map_err(|error| format!("--out {}: {}", out.display(), files::why(&error)))?;
             output::err(&format!("wrote {}", out.display()));
         }
     }

@@ -82,7 +82,7 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         .map(|program| clap::Command::new(program.name).about(program.about).hide(!program.shown));
     // Once per process: clap needs it for the whole lifetime.
     let version: &'static str = version::long(suites).leak();
-    let command = Cli::command().version(version).subcommands(listed);
+    let command = fitting(Cli::command()).version(version).subcommands(listed);
     know(suites);
     if shell::completes(&command) {
         return ExitCode::from(exit::CONFORMANT);
@@ -110,6 +110,15 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         }
         None => code,
     }
+}
+
+/// The command, whose help fits the terminal; without any, it has the width that most have.
+fn fitting(command: clap::Command) -> clap::Command {
+    /// Width of help that is not shown on a terminal, in columns.
+    const USUAL: usize = 80;
+    let is_known =
+        output::columns() > 0 || output::err_is_terminal() || std::env::var_os("COLUMNS").is_some();
+    if is_known { command } else { command.term_width(USUAL) }
 }
 
 /// [`main`] with a vendor's own suites after those of the contract. Their checks run together with the

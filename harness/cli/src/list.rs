@@ -20,11 +20,10 @@ pub(super) fn list(suites: &'static [Suite], options: &ListChecksOptions) -> Exi
             return ExitCode::from(exit::USAGE);
         }
     };
-    let text = match options.output {
-        ListOutput::Text => listed.as_text(),
-        ListOutput::Json => listed.as_json(),
-    };
-    print(&text);
+    match options.output {
+        ListOutput::Text => output::out_wrapped(&listed.as_text()),
+        ListOutput::Json => output::out(&listed.as_json()),
+    }
     ExitCode::from(if listed.checks.is_empty() { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
 }
 
@@ -32,11 +31,6 @@ pub(super) fn list(suites: &'static [Suite], options: &ListChecksOptions) -> Exi
 pub(super) fn near_or_all(unknown: &str, names: &[&str]) -> String {
     let near = did_you_mean(unknown, names);
     if near.is_empty() { format!("; there are {}", names.join(", ")) } else { near }
-}
-
-pub(super) fn print(text: &str) -> ExitCode {
-    output::out(text);
-    ExitCode::SUCCESS
 }
 
 /// The checks to list, by id.
@@ -93,7 +87,7 @@ impl Listed {
             text.push_str(&format!("{}: {}\n", suite.name, suite.proves));
             for check in self.of_suite(suite.name) {
                 text.push_str(&format!(
-                    "  {:<width$} {:<6} {}\n",
+                    "  {:<width$}  {:<6}  {}\n",
                     check.id, check.claim.level, check.claim.title
                 ));
             }

@@ -12,7 +12,7 @@ use harness_core::ledger::{Entry, Ledger};
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_report::{CHECKS_STAGE, exit, exit_code, summary};
-use harness_runner::{make_ready, tell_github, write_reports};
+use harness_runner::{make_ready, tell_github, with_openable_evidence, write_reports};
 use std::path::{Component, Path, PathBuf};
 use std::process::ExitCode;
 
@@ -68,7 +68,7 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     copy_evidence(&ledger, &parts, &options.shards, out)?;
     let written = write_reports(out, &ledger, &stream, &terminal);
     terminal.say(format!("wrote {} ({} parts)", stream.display(), parts.len()));
-    terminal.say(summary(&ledger));
+    terminal.say(summary(&with_openable_evidence(&ledger, out)));
     tell_github(&ledger, out, &terminal, false);
     let complete = options.require_complete || ledger.subject.certify;
     let need = if complete { Completeness::Required } else { Completeness::Optional };

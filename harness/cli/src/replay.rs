@@ -7,7 +7,7 @@ use harness_core::events::{Fold, read, stream_in};
 use harness_core::files;
 use harness_core::progress::Terminal;
 use harness_report::{exit, exit_code, summary};
-use harness_runner::write_reports;
+use harness_runner::{with_openable_evidence, write_reports};
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -31,7 +31,8 @@ pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
         return ExitCode::from(exit::USAGE);
     }
     let written = write_reports(&folder, &ledger, &stream, &terminal);
-    terminal.say(summary(&ledger));
+    // The evidence stays where the run has put it.
+    terminal.say(summary(&with_openable_evidence(&ledger, stream.parent().unwrap_or(Path::new("")))));
     match exit_code(&ledger, Completeness::Optional) {
         exit::CONFORMANT if !written => ExitCode::from(exit::ENVIRONMENT),
         code => ExitCode::from(code),

@@ -15,7 +15,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::{Forecast, Run, about, execute, in_force, judged, plan_checks, refuse, selected};
 use harness_session::up::startable;
-use harness_session::{expected_boot, load_manifests, settle};
+use harness_session::{expected_boot, load_manifests, settle, unfilled};
 use harness_testkit::Suite;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
@@ -90,6 +90,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };
+    for why in manifests.iter().flat_map(|manifests| unfilled(&plan.profile, manifests)) {
+        say(&format!("warning: {why}"));
+    }
     if let Err(error) = startable(&plan) {
         say(&format!("warning: 'run' refuses this: {}", harness_core::check::chain(&error)));
     }
@@ -143,13 +146,13 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     let width = checks.iter().map(|one| one.check.id.as_str().len()).max().unwrap_or_default();
     for one in selected(&checks) {
         text.push_str(&format!(
-            "run   {:<width$} {:<6} {}\n",
+            "run   {:<width$}  {:<6}  {}\n",
             one.check.id, one.level, one.check.claim.title
         ));
     }
     for one in &checks {
         if let Choice::Skip(_, detail) = &one.choice {
-            text.push_str(&format!("skip  {:<width$} {:<6} {detail}\n", one.check.id, one.level));
+            text.push_str(&format!("skip  {:<width$}  {:<6}  {detail}\n", one.check.id, one.level));
         }
     }
     let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
@@ -163,7 +166,7 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
         Some(Ok(cloud)) => text.push_str(&format!("{}\n", in_words(&checks, cloud.driver()))),
         Some(Err(_)) => text.push_str("the driver did not start, so what it lacks is not known\n"),
     }
-    output::out(&text);
+    output::out_wrapped(&text);
     if let Some(Err(why)) = &driver {
         say(&format!("error: {why}"));
         return ExitCode::from(exit::ENVIRONMENT);

@@ -49,14 +49,21 @@ pub(super) fn completes(command: &Command) -> bool {
 
 /// Writes a manual page for the program and for each of its commands.
 pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
-    let folder = &options.out;
+    let (folder, name) = (&options.out, command.get_name().to_owned());
     if folder.exists() && !folder.is_dir() {
         output::err(&format!("error: --out {}: is a file; name a folder", folder.display()));
         return ExitCode::from(exit::USAGE);
     }
     let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
     match written {
-        Ok(()) => ExitCode::from(exit::CONFORMANT),
+        Ok(()) => {
+            output::err(&format!(
+                "wrote the manual pages to {0}; read them with 'man -l {0}/{1}.1'",
+                folder.display(),
+                name
+            ));
+            ExitCode::from(exit::CONFORMANT)
+        }
         Err(error) => {
             output::err(&format!("error: --out {}: {}", folder.display(), files::why(&error)));
             ExitCode::from(exit::USAGE)

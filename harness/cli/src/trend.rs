@@ -12,7 +12,10 @@ use std::process::ExitCode;
 pub(super) fn trend(options: &TrendOptions) -> ExitCode {
     match printed(options) {
         Ok(text) => {
-            output::out(&text);
+            match options.output {
+                ListOutput::Text => output::out_wrapped(&text),
+                ListOutput::Json => output::out(&text),
+            }
             ExitCode::from(exit::CONFORMANT)
         }
         Err(why) => {

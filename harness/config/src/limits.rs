@@ -127,6 +127,13 @@ impl Limits {
         usual.then(|| secs(40).mul_f64(self.scale.max(1.0)))
     }
 
+    /// A scheduler that has found no Node for a Pod for this time will find none, if its manifests cannot work: 15 s,
+    /// stretched but never shortened. `None` if B-START has an override: then the run waits for that.
+    pub fn unplaced(&self) -> Option<Duration> {
+        let usual = !self.overrides.contains_key(&Budget::Start);
+        usual.then(|| secs(15).mul_f64(self.scale.max(1.0)))
+    }
+
     /// A kubelet has reported the end of a container to the API server. It looks every second and reports a
     /// little later: 5 s.
     pub fn kubelet_report(&self) -> Duration {

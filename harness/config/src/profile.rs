@@ -19,6 +19,7 @@ use harness_core::check::Capability;
 use harness_core::files;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -285,6 +286,11 @@ impl Profile {
     }
 }
 
+/// Whether an error says that there is no such file; other errors, such as a folder of another user, hide whether there is.
+fn is_absent(error: &std::io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
+}
+
 /// A profile's file in its folder.
 const PROFILE_FILE: &str = "profile.yaml";
 
@@ -303,10 +309,13 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
     };
     if looks_like_path(name_or_path) {
         let file = if path.is_dir() { path.join(PROFILE_FILE) } else { path.to_owned() };
-        return match (file.is_file(), path.is_dir()) {
-            (true, _) => Ok(file),
-            (false, true) => Err(format!("folder {name_or_path} has no {PROFILE_FILE}; {}", known())),
-            (false, false) => Err(format!("there is no profile at {name_or_path}; {}", known())),
+        return match (std::fs::metadata(&file), path.is_dir()) {
+            (Ok(about), _) if about.is_file() => Ok(file),
+            (Err(error), _) if !is_absent(&error) => {
+                Err(format!("{} cannot be read: {}", file.display(), files::why(&error)))
+            }
+            (_, true) => Err(format!("folder {name_or_path} has no {PROFILE_FILE}; {}", known())),
+            (_, false) => Err(format!("there is no profile at {name_or_path}; {}", known())),
         };
     }
     let file = files::built_in(&format!("{name_or_path}/{PROFILE_FILE}"));

@@ -58,6 +58,11 @@ pub(crate) fn read(file: &Path, over: &Map<String, Value>, problems: &mut Proble
         }
     };
     let mut root = yaml::tree(&text, file).map_err(|error| problems.yaml(error)).ok()?;
+    if !matches!(root.tree, Tree::Map(_) | Tree::Null(_)) {
+        // Then it has no keys of which any could be missing.
+        walk(&root, &SCHEMA, Some(file), problems);
+        return None;
+    }
     root.tree.overlay(Tree::from(Value::Object(over.clone())));
     let (sound, places) = walk(&root, &SCHEMA, Some(file), problems);
     let written: ProfileFile = problems.typed(sound, file);

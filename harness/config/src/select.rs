@@ -276,7 +276,7 @@ fn unmatched(key: &str, pattern: &str, candidates: &[Candidate], suites_only: bo
     let near: Vec<String> =
         near(pattern, names).into_iter().take(4).map(|name| format!("'{name}'")).collect();
     let hint = match near.as_slice() {
-        [] => String::from("; 'list' shows them all"),
+        [] => String::from("; 'ccm-conformance list' shows them all"),
         [one] => format!("; did you mean {one}?"),
         many => format!("; did you mean one of {}?", many.join(", ")),
     };

@@ -124,6 +124,15 @@ pub fn create_folder(path: &Path) -> Result<()> {
     std::fs::create_dir_all(path).map_err(explained)
 }
 
+/// Creates a folder and those above it, unless it exists, and checks that files can be written there.
+///
+/// # Errors
+/// It cannot be created, is a file, or takes no files.
+pub fn writable_folder(path: &Path) -> Result<()> {
+    create_folder(path)?;
+    tempfile::tempfile_in(path).map(drop).map_err(explained)
+}
+
 /// The files of a folder, sorted, without those of its subfolders.
 ///
 /// # Errors
@@ -213,6 +222,10 @@ mod tests {
         std::fs::write(&file, "").expect("ours");
         let refused = |path: &Path| create_folder(path).expect_err("a file").to_string();
         assert_eq!(refused(&file), "is a file; name a folder");
+        assert!(writable_folder(&folder.path().join("c/d")).is_ok() && folder.path().join("c/d").is_dir());
+        assert!(
+            writable_folder(Path::new("/proc/no-such-folder")).is_err() && writable_folder(&file).is_err()
+        );
         assert_eq!(refused(&file.join("x")), "a part of the path is a file, not a folder");
     }
 

@@ -43,6 +43,12 @@ pub fn out(text: &str) {
     to_stdout(shown(text).as_bytes());
 }
 
+/// Writes a text for people to standard output: lines that are too long for the terminal are wrapped. Not for text that
+/// programs read or users paste.
+pub fn out_wrapped(text: &str) {
+    to_stdout(wrapped(&shown(text), screen::columns(Stream::Out)).as_bytes());
+}
+
 /// Writes a text with colours to standard output, which gets them if it takes them.
 pub fn out_styled(text: &str) {
     let text = wrapped(&styled(text, out_takes_colours()), screen::columns(Stream::Out));

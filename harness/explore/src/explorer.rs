@@ -13,6 +13,7 @@ use crate::trial::{Outcome, Tried};
 use harness_config::RunPlan;
 use harness_core::events::Events;
 use harness_core::ledger::Share;
+use harness_core::probe::pause;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -38,7 +39,7 @@ pub struct Exploration {
     pub known: Vec<Finding>,
     /// How many pairs of faults are tried after all single ones, at most.
     pub most_pairs: usize,
-    /// No new trial begins after this time.
+    /// After this time no trial begins, and those in progress are ended without a result.
     pub budget: Duration,
     /// How many environments work at the same time.
     pub jobs: usize,
@@ -60,9 +61,9 @@ struct Shared<'a> {
     trials_of_a_finding: u32,
     most_findings: usize,
     began: Instant,
-    ends: Instant,
     events: &'a Events,
-    cancel: &'a CancellationToken,
+    /// Ends the trials in progress: the exploration is interrupted, its time is over, or it has found enough.
+    stop: &'a CancellationToken,
     failed: AtomicBool,
     done: AtomicUsize,
 }
@@ -122,7 +123,8 @@ fn run(
 ) -> Result<(), String> {
     let patterns =
         if exploration.patterns.is_empty() { PATTERNS.to_vec() } else { exploration.patterns.clone() };
-    let environments = Environments::new(plan, (handle, events, cancel));
+    let stop = cancel.child_token();
+    let environments = Environments::new(plan, (handle, events, &stop));
     let began = Instant::now();
     let Exploration { seed, shard, most_pairs, most_findings, .. } = *exploration;
     let shared = Shared {
@@ -132,12 +134,19 @@ fn run(
         trials_of_a_finding,
         most_findings,
         began,
-        ends: began + exploration.budget.min(WITHOUT_END),
         events,
-        cancel,
+        stop: &stop,
         failed: AtomicBool::new(false),
         done: AtomicUsize::new(0),
     };
+    let time = exploration.budget.min(WITHOUT_END);
+    let timer = handle.spawn({
+        let stop = stop.clone();
+        async move {
+            pause(time).await;
+            stop.cancel();
+        }
+    });
     let lanes = u32::try_from(exploration.jobs.max(1)).unwrap_or(1);
     let outcomes: Vec<Result<(), String>> = std::thread::scope(|scope| {
         let (shared, environments) = (&shared, &environments);
@@ -146,6 +155,7 @@ fn run(
         let panicked = |_| Err("an environment panicked".to_owned());
         running.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect()
     });
+    timer.abort();
     outcomes.into_iter().collect()
 }
 
@@ -177,7 +187,7 @@ impl Shared<'_> {
     }
 
     fn is_over(&self) -> bool {
-        self.cancel.is_cancelled() || self.failed.load(Ordering::Relaxed) || Instant::now() >= self.ends
+        self.stop.is_cancelled() || self.failed.load(Ordering::Relaxed)
     }
 
     /// The next plan; `None` if there is none any more.
@@ -211,11 +221,10 @@ impl Shared<'_> {
             }
         }
         let Tried { outcome, .. } = tried?;
-        if self.cancel.is_cancelled() {
-            return Ok(());
-        }
         let finding = match &outcome {
+            // Even if the time is over by now: this has been seen.
             Outcome::Diverges(broken) => Some(self.finding(lane, plan, broken.clone())?),
+            _ if self.stop.is_cancelled() => return Ok(()),
             _ => None,
         };
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -223,15 +232,25 @@ impl Shared<'_> {
             let queue = self.lock();
             (queue.waiting(), queue.pairs())
         };
-        if let Some(finding) = &finding {
-            self.events.say(shown(finding));
+        let news = finding.as_ref().map(shown);
+        let findings = {
+            let mut results = self.results();
+            if finding.is_some() && results.findings.len() >= self.most_findings {
+                // Another environment has found the last one in the meantime.
+                return Ok(());
+            }
+            results.add(Trialed::of(plan, &outcome, began.elapsed()), finding);
+            results.note(waiting, pairs, self.began.elapsed());
+            results.findings.len()
+        };
+        if findings >= self.most_findings {
+            self.stop.cancel();
+        }
+        if let Some(news) = news {
+            self.events.say(news);
         } else if done.is_multiple_of(50) {
-            let findings = self.results().findings.len();
             self.events.say(format!("  {done} trials, {waiting} left, {findings} findings"));
         }
-        let mut results = self.results();
-        results.add(Trialed::of(plan, &outcome, began.elapsed()), finding);
-        results.note(waiting, pairs, self.began.elapsed());
         Ok(())
     }
 
@@ -239,7 +258,7 @@ impl Shared<'_> {
     fn tried_twice(&self, lane: &mut Lane<'_, '_>, plan: &Plan) -> Result<Tried, String> {
         let tried = lane.trial(plan)?;
         match &tried.outcome {
-            Outcome::Error(why) if !self.cancel.is_cancelled() => {
+            Outcome::Error(why) if !self.stop.is_cancelled() => {
                 tracing::debug!(%plan, why, "tried again in a new environment");
                 lane.trial(plan)
             }
@@ -278,9 +297,9 @@ impl Shared<'_> {
     fn confirmed(&self, lane: &mut Lane<'_, '_>, plan: &Plan, first: Broken) -> Result<Finding, String> {
         let mut seen = Seen { times: 1, of: 1 };
         let mut least = first;
-        while seen.of < self.trials_of_a_finding && !self.cancel.is_cancelled() {
+        while seen.of < self.trials_of_a_finding && !self.stop.is_cancelled() {
             let Tried { outcome, .. } = lane.trial(plan)?;
-            if self.cancel.is_cancelled() {
+            if self.stop.is_cancelled() {
                 break;
             }
             seen.of += 1;

@@ -8,6 +8,7 @@ use crate::point::Point;
 use crate::progress::{IDLE, Progress, RECOVERY, idle_after};
 use crate::world::World;
 use harness_core::check::{CheckError, CheckId, chain};
+use harness_core::ledger::INTERRUPTED;
 use harness_session::Session;
 use harness_session::ccm::Form;
 use harness_testkit::prelude::CheckCx;
@@ -43,8 +44,14 @@ pub(crate) async fn carry_out(session: &Arc<Session>, plan: &Plan) -> Tried {
     let mut tried = match prepared(session).await {
         Err(stop) => return Tried { outcome: Outcome::Error(stop.in_words()), points: Vec::new() },
         Ok(cx) => {
-            let tried = attempt(session, &cx, plan).await;
-            let cleaned = cx.clean_up().await;
+            let tried = session.unless_interrupted(attempt(session, &cx, plan)).await;
+            let cleaned = async { Ok(cx.clean_up().await) };
+            let cleaned = session.unless_interrupted(cleaned).await.map_err(CheckError::in_words).flatten();
+            if session.is_interrupted() {
+                // Its environment is removed as a whole.
+                cx.leaves_it_to_its_environment();
+                return Tried { outcome: Outcome::Error(INTERRUPTED.to_owned()), points: Vec::new() };
+            }
             let failed =
                 |stop: CheckError| Tried { outcome: Outcome::Error(stop.in_words()), points: Vec::new() };
             let tried = tried.unwrap_or_else(failed);

@@ -6,7 +6,7 @@ use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
 };
 use harness_core::check::{Level, row_of};
-use harness_core::ledger::{Conformance, Entry, FIRST_TRY, Ledger, Outcome, StageTime};
+use harness_core::ledger::{Conformance, Entry, FIRST_TRY, Ledger, Outcome, SkipReason, StageTime};
 use std::fmt::Write as _;
 
 /// The name of the stage in which the checks run. Earlier stages create the environment, later ones remove it.
@@ -31,6 +31,10 @@ pub fn summary(ledger: &Ledger) -> String {
 /// The summary without its last line, for a run that still has work to do before it ends.
 pub fn summary_without_verdict(ledger: &Ledger) -> String {
     let mut text = String::new();
+    if let Some(ran) = few(ledger) {
+        of_few(ledger, ran, &mut text);
+        return text;
+    }
     speed(ledger, &mut text);
     declared(ledger, &mut text);
     noted(ledger, &mut text);
@@ -41,17 +45,45 @@ pub fn summary_without_verdict(ledger: &Ledger) -> String {
     profiles(ledger, &mut text);
     explanations(ledger, &mut text);
     common(ledger, &mut text);
-    if ledger.environment_error.is_none() {
-        trouble(ledger, &mut text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
-    }
-    trouble(ledger, &mut text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
-    trouble(ledger, &mut text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
+    troubles(ledger, &mut text);
     counts(ledger, &mut text);
     relaxed(ledger, &mut text);
     if let Some(error) = &ledger.environment_error {
         put!(text, "\nthe environment did not come up: {}", printable(error));
     }
     text
+}
+
+/// Up to so many checks that the user chose get a short summary: their results are in sight.
+const FEW: usize = 3;
+
+/// The number of checks that ran, if the user chose few of all.
+fn few(ledger: &Ledger) -> Option<usize> {
+    let ran = ledger.all().filter(|e| !matches!(e.outcome, Outcome::Skip { .. })).count();
+    let is_left_out = |e: &Entry| matches!(e.outcome, Outcome::Skip { reason: SkipReason::Deselected, .. });
+    let chosen = ledger.environment_error.is_none() && ledger.entries.iter().any(is_left_out);
+    (chosen && (1..=FEW).contains(&ran)).then_some(ran)
+}
+
+/// The summary of few checks: what the lines of the checks themselves do not show.
+fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
+    let checks: u64 = ledger.all().map(|entry| entry.duration_ms).sum();
+    let (whole, checks) = (seconds(ledger.duration_ms), seconds(checks));
+    let all = ledger.all().count();
+    put!(text, "\ntook {whole}, {checks} of it for {ran} of {all} checks; the others were left out");
+    noted(ledger, text);
+    explanations(ledger, text);
+    troubles(ledger, text);
+    relaxed(ledger, text);
+}
+
+/// The checks that met an error, were blocked, or failed.
+fn troubles(ledger: &Ledger, text: &mut String) {
+    if ledger.environment_error.is_none() {
+        trouble(ledger, text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
+    }
+    trouble(ledger, text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
+    trouble(ledger, text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
 }
 
 /// The heading of failed checks.
@@ -226,6 +258,9 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
             // Its text is shown above.
             Outcome::Error { .. } => String::from("environment error"),
             Outcome::Blocked { by, .. } => format!("blocked by {by}"),
+            Outcome::Skip { reason: SkipReason::Deselected, detail } if is_of_another_suite(detail) => {
+                OTHER_SUITES.to_owned()
+            }
             other => {
                 let detail = outcome_text(other).map(one_line).unwrap_or_default();
                 format!("{}: {detail}", outcome_word(other))
@@ -252,9 +287,10 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
     };
     put!(text, "\n{head}");
     for (why, entries) in reasons {
+        let names = if why == OTHER_SUITES { by_suite(&entries) } else { names(&entries) };
         put!(text, "  {why}");
-        for named in names(&entries).chunks(6) {
-            put!(text, "    {}", named.join(", "));
+        for line in filled(&names) {
+            put!(text, "    {line}");
         }
     }
 }
@@ -262,11 +298,37 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
 /// From this number of checks on, ids are not listed; the report contains them.
 const TOO_MANY: usize = 48;
 
+/// The reason of all checks in suites that the user did not choose: one for all of them.
+const OTHER_SUITES: &str = "deselected: suites that were not asked for";
+
+/// Whether a check was left out with its suite (`suite routes was not asked for`).
+fn is_of_another_suite(detail: &str) -> bool {
+    detail.starts_with("suite ") && detail.ends_with(" was not asked for")
+}
+
+/// Names in lines of at most 76 columns with their indent, separated by commas.
+fn filled(names: &[String]) -> Vec<String> {
+    const WIDEST: usize = 72;
+    let mut lines: Vec<String> = Vec::new();
+    for name in names {
+        match lines.last_mut().filter(|line| line.len() + 2 + name.len() <= WIDEST) {
+            Some(line) => line.push_str(&format!(", {name}")),
+            None => lines.push(name.clone()),
+        }
+    }
+    lines
+}
+
 /// A list of checks: their ids, or the number for each suite if there are very many.
 fn names(entries: &[&Entry]) -> Vec<String> {
     if entries.len() < TOO_MANY {
         return entries.iter().map(|entry| entry.id.clone()).collect();
     }
+    by_suite(entries)
+}
+
+/// How many checks of each suite there are.
+fn by_suite(entries: &[&Entry]) -> Vec<String> {
     let mut suites: Vec<(&str, usize)> = Vec::new();
     for entry in entries {
         match suites.iter_mut().find(|(suite, _)| *suite == entry.suite) {

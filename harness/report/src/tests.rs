@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 mod sonobuoy;
+mod summaries;
 
 const FAILURE: &str = "promise:   the Service is gone\n\
                        expected:  no Service with uid 4be1\n\
@@ -399,19 +400,4 @@ fn compare_lists_other_outcomes_only() {
         ]
     );
     assert!(compare(&before, &before).is_empty());
-}
-
-#[test]
-fn a_summary_counts_very_many_skipped_checks_by_suite() {
-    let left = |suite: &str, number: usize| {
-        let outcome = Outcome::Skip { reason: SkipReason::Deselected, detail: "left out by 'x'".to_owned() };
-        entry(suite, &format!("ROW-{number:02}"), Level::Must, outcome, 0)
-    };
-    let summary_of = |entries: Vec<Entry>| summary(&Ledger { entries, ..Ledger::default() });
-    let few = summary_of((0..9).map(|number| left("routes", number)).collect());
-    assert!(few.contains("\n    ROW-00, ROW-01, ROW-02, ROW-03, ROW-04, ROW-05\n    ROW-06"), "{few}");
-    let many = summary_of(
-        (0..60).map(|number| left(if number < 20 { "routes" } else { "operation" }, number)).collect(),
-    );
-    assert!(many.contains("\n    20 of routes, 40 of operation\n") && !many.contains("ROW-"), "{many}");
 }

@@ -20,6 +20,28 @@ pub struct Trend {
     pub runs: Vec<TrendRun>,
     /// The checks whose outcome differs between runs, or that became slower, by id.
     pub checks: Vec<TrendCheck>,
+    /// Reports of a run of which there was another one already: they do not count.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub repeated: Vec<Repeated>,
+}
+
+/// Two reports of the same run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Repeated {
+    /// The report that counts.
+    pub report: String,
+    /// The other one.
+    pub again: String,
+}
+
+impl fmt::Display for Repeated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Repeated { report, again } = self;
+        match report == again {
+            true => write!(f, "{report} was named twice, and counts once"),
+            false => write!(f, "{again} is a report of the same run as {report}, and does not count"),
+        }
+    }
 }
 
 /// One of the runs.
@@ -74,9 +96,11 @@ pub struct TrendCheck {
 ///
 /// # Errors
 /// There are fewer than two runs, or they are of different CCMs.
-pub fn trend(mut runs: Vec<(String, Ledger)>) -> Result<Trend, String> {
+pub fn trend(runs: Vec<(String, Ledger)>) -> Result<Trend, String> {
+    let (mut runs, repeated) = each_once(runs);
     if runs.len() < 2 {
-        return Err(format!("a trend needs at least two runs, and there is {}", runs.len()));
+        let repeated: String = repeated.iter().map(|one| format!("; {one}")).collect();
+        return Err(format!("a trend needs at least two runs, and there is {}{repeated}", runs.len()));
     }
     let profiles: BTreeSet<&str> = runs.iter().map(|(_, run)| run.subject.profile.as_str()).collect();
     if profiles.len() > 1 {
@@ -103,7 +127,30 @@ pub fn trend(mut runs: Vec<(String, Ledger)>) -> Result<Trend, String> {
         harness: run.subject.harness_version.clone(),
         took_ms: run.duration_ms,
     };
-    Ok(Trend { runs: runs.iter().map(about).collect(), checks })
+    Ok(Trend { runs: runs.iter().map(about).collect(), checks, repeated })
+}
+
+/// The reports without those of a run that is already there.
+fn each_once(runs: Vec<(String, Ledger)>) -> (Vec<(String, Ledger)>, Vec<Repeated>) {
+    let (mut kept, mut repeated): (Vec<(String, Ledger)>, Vec<Repeated>) = Default::default();
+    for (again, run) in runs {
+        match kept.iter().find(|(_, known)| is_same_run(known, &run)) {
+            Some((report, _)) => repeated.push(Repeated { report: report.clone(), again }),
+            None => kept.push((again, run)),
+        }
+    }
+    (kept, repeated)
+}
+
+/// Whether two reports are of the same run: they began at the same time and have the same stream of events, or, without
+/// streams, the same results.
+fn is_same_run(one: &Ledger, other: &Ledger) -> bool {
+    one.started == other.started
+        && match (&one.stream, &other.stream) {
+            (Some(one), Some(other)) => one == other,
+            (None, None) => one.entries == other.entries,
+            _ => false,
+        }
 }
 
 fn check(id: &str, entries: &[Option<&Entry>]) -> Option<TrendCheck> {
@@ -159,6 +206,9 @@ impl fmt::Display for Trend {
             let TrendRun { report, started, profile, kubernetes, .. } = run;
             let minute = started.get(..16).unwrap_or(started).replace('T', " ");
             writeln!(f, "{:>3}  {minute}  {profile}{image}, Kubernetes {kubernetes}  {report}", at + 1)?;
+        }
+        for repeated in &self.repeated {
+            writeln!(f, "note: {repeated}")?;
         }
         writeln!(f, "\nmarks: . pass, F fail, B blocked, E environment error, - not judged")?;
         let width = self.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
@@ -272,6 +322,27 @@ mod tests {
         let text = trend(all).expect("runs").to_string();
         assert!(text.contains("\nworse   A-01  ..F\n"), "{text}");
         assert!(text.ends_with("3 runs: 1 worse, 0 flaky, 0 better, 0 other changes, 0 slower\n"), "{text}");
+    }
+
+    #[test]
+    fn a_run_counts_once_and_its_second_report_is_named() {
+        let mut all = runs(".F", &[]);
+        all.push(("copy/report.yaml".to_owned(), all[1].1.clone()));
+        all.push(all[0].clone());
+        let trend = trend(all).expect("two runs");
+        assert_eq!((trend.runs.len(), trend.repeated.len(), trend.checks[0].outcomes.len()), (2, 2, 2));
+        let text = trend.to_string();
+        assert!(
+            text.contains("\nnote: copy/report.yaml is a report of the same run as 1/report.yaml, and"),
+            "{text}"
+        );
+        assert!(text.contains("\nnote: 0/report.yaml was named twice, and counts once\n"), "{text}");
+        let once = runs(".", &[]);
+        let refused = super::trend([once.clone(), once].concat()).expect_err("one run");
+        assert_eq!(
+            refused,
+            "a trend needs at least two runs, and there is 1; 0/report.yaml was named twice, and counts once"
+        );
     }
 
     #[test]

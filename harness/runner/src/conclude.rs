@@ -1,10 +1,11 @@
 //! Opens and completes a run's output folder: the stream of events, and the reports made from it.
 
+use super::evidence_path::with_openable_evidence;
 use super::github::tell_github;
 use super::page::page_of;
 use super::results::{make_ready, without_empty_evidence};
 use harness_config::{Completeness, RunPlan};
-use harness_core::events::{EVENTS_FILE, Events, Payload, Sink};
+use harness_core::events::{Cost, EVENTS_FILE, Events, Payload, Sink};
 use harness_core::files;
 use harness_core::ledger::Conformance;
 use harness_core::ledger::Ledger;
@@ -51,11 +52,15 @@ pub fn conclude(plan: &RunPlan, events: &Events, annotates: bool) -> (Ledger, u8
     match events.written() {
         Ok(()) => {
             let file = plan.output.join(EVENTS_FILE);
-            events.say_detail(format!("wrote {} ({})", file.display(), events.cost()));
+            // Messages after the end of the run are in the file, too, but are not part of its record.
+            let recorded = ledger.stream.as_ref().map(|stream| stream.events);
+            let cost = events.cost();
+            let cost = Cost { events: recorded.unwrap_or(cost.events), ..cost };
+            events.say_detail(format!("wrote {} ({cost})", file.display()));
         }
         Err(why) => events.say(format!("error: {why}")),
     }
-    events.say_detail(summary_without_verdict(&ledger));
+    events.say_detail(summary_without_verdict(&with_openable_evidence(&ledger, &plan.output)));
     tell_github(&ledger, &plan.output, events, annotates);
     let completeness = if plan.require_complete { Completeness::Required } else { Completeness::Optional };
     let code = match exit_code(&ledger, completeness) {
@@ -89,17 +94,23 @@ pub(super) fn say_left_behind(outcome: Result<(), String>, events: &Events) {
 /// what cannot be written. Returns whether all were written. `stream` is the file of events from which the ledger was
 /// made.
 pub fn write_reports(folder: &Path, ledger: &Ledger, stream: &Path, events: &Events) -> bool {
-    let write = |name: &str, text: Result<String, String>| {
+    let texts = [
+        ("report.html", page_of(ledger, stream)),
+        ("report.yaml", to_yaml(ledger).map_err(|error| harness_core::check::chain(&error))),
+        ("junit.xml", to_junit(ledger).map_err(|error| harness_core::check::chain(&error))),
+        ("badge.json", Ok(to_badge(ledger))),
+    ];
+    let (all, mut written) = (texts.len(), Vec::new());
+    for (name, text) in texts {
         let path = folder.join(name);
-        let outcome = text.and_then(|text| output::file(&path, text).map_err(|error| files::why(&error)));
-        match &outcome {
-            Ok(()) => events.say_detail(format!("wrote {}", path.display())),
+        match text.and_then(|text| output::file(&path, text).map_err(|error| files::why(&error))) {
+            Ok(()) => written.push(name),
             Err(why) => events.say(format!("error: {} could not be written: {why}", path.display())),
         }
-        outcome.is_ok()
-    };
-    let report = write("report.yaml", to_yaml(ledger).map_err(|error| harness_core::check::chain(&error)));
-    let junit = write("junit.xml", to_junit(ledger).map_err(|error| harness_core::check::chain(&error)));
-    let badge = write("badge.json", Ok(to_badge(ledger)));
-    write("report.html", page_of(ledger, stream)) && report && junit && badge
+    }
+    if let Some((first, others)) = written.split_first() {
+        let others = if others.is_empty() { String::new() } else { format!(" ({})", others.join(", ")) };
+        events.say_detail(format!("wrote {}{others}", folder.join(first).display()));
+    }
+    written.len() == all
 }

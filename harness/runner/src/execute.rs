@@ -19,7 +19,7 @@ use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_report::exit;
 use harness_session::up::{Environment, Leave, Prepared, startable};
-use harness_session::{Session, SessionError, expected_boot, settle};
+use harness_session::{Session, SessionError, expected_boot, load_manifests, settle, unfilled};
 use harness_testkit::Suite;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -245,13 +245,17 @@ async fn all_up(
     Ok(all)
 }
 
-/// Prints which run this is, which cluster it uses, and what is expected of the boot.
+/// Prints which run this is, which cluster it uses, what is expected of the boot, and slips in the manifests.
 fn introduce(environments: &[Environment], plan: &RunPlan, chosen: Option<String>, events: &Events) {
     let ids: Vec<&str> = environments.iter().map(|environment| environment.run_id().as_str()).collect();
     events.say_detail(format!("run {}", ids.join(" ")));
     chosen.iter().for_each(|chosen| events.say_detail(format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         events.say_detail(format!("  expected from the manifests: {}", expected.replace('\n', "\n    ")));
+    }
+    // Manifests that cannot be read are reported when they are deployed.
+    if let Ok(Some(manifests)) = load_manifests(plan) {
+        unfilled(&plan.profile, &manifests).iter().for_each(|why| events.say(format!("warning: {why}")));
     }
 }
 

@@ -7,6 +7,7 @@
 mod capacity;
 mod certify;
 mod conclude;
+mod evidence_path;
 mod execute;
 mod final_report;
 mod forecast;
@@ -30,6 +31,7 @@ mod subject;
 mod watch;
 
 pub use conclude::{begin_in, conclude, end_run, open, say_verdict, write_reports};
+pub use evidence_path::with_openable_evidence;
 pub use execute::{Run, execute, exit_code_of, refuse};
 pub use final_report::FinalReport;
 pub use forecast::{Forecast, about};

@@ -1,5 +1,6 @@
 //! Judges through libtest-mimic, with the names, filters and output of ordinary Rust tests.
 
+use super::evidence_path::with_openable_path;
 use super::planned::Planned;
 use super::ready_environment::{Judging, Stand};
 use super::run_check::{Hold, run_one};
@@ -49,7 +50,7 @@ impl Judging for Libtest {
                         let returns = session.unless_interrupted(session.ensure_ccm(Form::Replicas));
                         let _ = handle.block_on(returns);
                     }
-                    in_a_whole_run(&entry)
+                    in_a_whole_run(&with_openable_path(&entry, &session.plan().output))
                 })
             })
             .collect();

@@ -173,11 +173,25 @@ pub fn expected_boot(profile: &Profile, cluster: &DesiredCluster) -> Option<Stri
         all.insert(1, Circumstances { keeps_taint: true, ..usual });
     }
     match expectation(profile, cluster, &all)? {
-        Ok(expectation) => Some(expectation.summary().trim_end().to_owned()),
+        Ok(expectation) => Some(together(expectation.summary().trim_end())),
         // Manifests that cannot be read are reported when they are loaded; a vendor's templates may be too much for the
         // model.
         Err(why) => Some(format!("unknown: {}", why.trim_end())),
     }
+}
+
+/// The lines of a summary, `CLUSTER: RESULT`; clusters that do not boot for the same reason are in one line.
+fn together(summary: &str) -> String {
+    let mut lines: Vec<(Vec<&str>, &str)> = Vec::new();
+    for line in summary.lines() {
+        let (cluster, result) = line.split_once(": ").unwrap_or((line, ""));
+        match lines.iter_mut().find(|(_, known)| *known == result && result.contains(": ")) {
+            Some((clusters, _)) => clusters.push(cluster),
+            None => lines.push((vec![cluster], result)),
+        }
+    }
+    let lines = lines.iter().map(|(clusters, result)| format!("{}: {result}", clusters.join(", ")));
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
@@ -271,6 +285,18 @@ mod tests {
         assert!(explained.contains("node-role.kubernetes.io/control-plane:NoSchedule"), "{explained}");
         let good = expected_boot(&variant("good-deployment"), &single()).expect("a deployment");
         assert!(good.lines().all(|line| line.ends_with(": boots")), "{good}");
+    }
+
+    #[test]
+    fn one_reason_for_several_clusters_is_given_once() {
+        assert_eq!(together("a: boots\nb: boots"), "a: boots\nb: boots");
+        assert_eq!(
+            together("a: deadlock: X: y\nb: boots\nc: deadlock: X: y"),
+            "a, c: deadlock: X: y\nb: boots"
+        );
+        let stuck =
+            expected_boot(&variant("mbt-01-no-uninitialized-toleration"), &single()).expect("a deployment");
+        assert_eq!(stuck.matches("does not tolerate").count(), 1, "{stuck}");
     }
 
     #[test]

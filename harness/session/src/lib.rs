@@ -19,6 +19,7 @@ mod flood;
 mod folder;
 mod journal;
 mod manifests;
+mod never_scheduled;
 mod object_events;
 mod offer;
 mod out_of_reach;
@@ -29,6 +30,7 @@ mod site;
 mod starting;
 mod state;
 mod suffix;
+mod unfilled;
 mod uninitialised;
 mod unseen;
 pub mod up;
@@ -46,6 +48,7 @@ pub use record::disturbance;
 pub use site::Site;
 pub use state::{CcmState, NodeRole, ReleaseImage, Replaced, ReplicaRecord, RunState};
 pub use suffix::suffix;
+pub use unfilled::{TO_DO, unfilled};
 pub use uninitialised::Network;
 pub use unseen::OWNER_OF_NO_CCM;
 
@@ -374,7 +377,12 @@ impl Session {
                 }
                 // Without Nodes nothing runs; a hosted CCM uses other Nodes.
                 let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
-                let (why, by) = match (lost, self.out_of_reach(wanted)) {
+                // Files that a Pod lacks do not matter while it has no Node.
+                let missed = match &error {
+                    CcmError::NeverScheduled(_) => None,
+                    _ => self.out_of_reach(wanted),
+                };
+                let (why, by) = match (lost, missed) {
                     (Some(lost), _) => (format!("{lost}; {why}"), Some(Blocker::KeepsNodes)),
                     (None, Some(missed)) => (format!("{missed}; {why}"), None),
                     (None, None) => (why, error.blocker()),

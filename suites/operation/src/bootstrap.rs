@@ -33,7 +33,7 @@ const CHECKS: &[Check] = &[
         .with(COLD)
         .on_a_fresh_cluster()
         .takes(5),
-    Check::of("BOOT-DYN-01", |cx| Box::pin(boots_cold(cx)))
+    Check::of(Blocker::Boots.check(), |cx| Box::pin(boots_cold(cx)))
         .needs(INSTANCES)
         .of_the_cloud(MACHINES)
         .with(COLD)

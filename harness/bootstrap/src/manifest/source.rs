@@ -47,11 +47,9 @@ fn folder(path: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Problem>) -
     let mut found = 0;
     for entry in WalkDir::new(path).sort_by_file_name() {
         let entry = entry.map_err(|e| {
-            Problem::of_file(
-                &name,
-                format!("cannot be listed: {}", system_errors::plain(&e.to_string())),
-                "check the path",
-            )
+            let of_system = e.io_error().map(system_errors::why);
+            let why = of_system.unwrap_or_else(|| system_errors::plain(&e.to_string()));
+            refused(&name, "cannot be listed", &why)
         })?;
         let manifest = entry.path().extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
         // Files that kustomize and helm read themselves are not manifests.
@@ -97,26 +95,32 @@ fn file(path: &Path) -> Result<Source, Problem> {
         let hint = "name a file, or '-' for standard input";
         return Err(Problem::of_file(&name, String::from("is a pipe or a device, not a regular file"), hint));
     }
-    let mut opened =
-        std::fs::File::open(path).map_err(|e| Problem::of_file(&name, why(&e), "check the path"))?;
+    let mut opened = std::fs::File::open(path).map_err(|e| not_opened(&name, &e))?;
     text_of(&name, &mut opened)
 }
 
 /// Why a file cannot be opened.
-fn why(error: &std::io::Error) -> String {
+fn not_opened(name: &str, error: &std::io::Error) -> Problem {
     match error.kind() {
-        std::io::ErrorKind::NotFound => "there is no such file or folder".to_owned(),
-        _ => {
-            format!("cannot be opened: {}", system_errors::why(error))
+        std::io::ErrorKind::NotFound => {
+            Problem::of_file(name, "there is no such file or folder".to_owned(), "check the path")
         }
+        _ => refused(name, "cannot be opened", &system_errors::why(error)),
     }
+}
+
+/// What the system refused, with its reason and the remedy that may follow it after a semicolon.
+fn refused(name: &str, what: &str, why: &str) -> Problem {
+    let (why, hint) = why.split_once("; ").unwrap_or((why, "check the path"));
+    Problem::of_file(name, format!("{what}: {why}"), hint)
 }
 
 fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {
     let mut bytes = Vec::new();
-    reader.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|e| {
-        Problem::of_file(name, format!("cannot be read: {}", system_errors::why(&e)), "check the path")
-    })?;
+    reader
+        .take(LARGEST + 1)
+        .read_to_end(&mut bytes)
+        .map_err(|e| refused(name, "cannot be read", &system_errors::why(&e)))?;
     if bytes.len() as u64 > LARGEST {
         let what = format!("is larger than {} MiB", LARGEST / 1024 / 1024);
         return Err(Problem::of_file(name, what, "split it, or name the files that belong to the CCM"));

@@ -40,12 +40,14 @@ pub(super) fn checks() -> Vec<CompletionCandidate> {
     all_checks().map(|check| candidate(check.id.as_str(), check.claim.title)).collect()
 }
 
-/// Ids of checks, and of rows of the contract.
+/// Ids of checks, of rows of the contract, and of the CCMs of `controls`; names of suites and of profiles of conformance.
 pub(super) fn explained() -> Vec<CompletionCandidate> {
     let rows: BTreeSet<&str> = all_checks().map(|check| row_of(check.id.as_str())).collect();
     let ids: BTreeSet<&str> = all_checks().map(|check| check.id.as_str()).collect();
     let rows = rows.difference(&ids).map(|row| candidate(*row, "a row of the contract"));
-    checks().into_iter().chain(rows).collect()
+    let subjects = mutants().into_iter().chain(strangers()).chain(adversaries());
+    let subjects = subjects.filter(|one| one.get_value() != list::ALL);
+    checks().into_iter().chain(rows).chain(suites()).chain(conformance_profiles()).chain(subjects).collect()
 }
 
 /// Names of profiles that are part of the program. Paths are completed by the shell.

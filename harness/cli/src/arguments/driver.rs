@@ -7,12 +7,19 @@ use std::path::PathBuf;
 #[derive(Debug, Subcommand)]
 pub(crate) enum DriverCommand {
     /// Test a driver against the protocol, and show which checks it lacks something for
-    #[command(after_help = EXIT_CODES)]
+    #[command(after_help = EXIT_CODES, override_usage = CHECK_USAGE)]
     Check(DriverOptions),
     /// Print the driver protocol as an OpenAPI document
     #[command(after_help = OPENAPI_EXAMPLES)]
     Openapi,
 }
+
+/// One line for each way to name a driver: in one line they are wider than a terminal.
+const CHECK_USAGE: &str = "\
+ccm-conformance driver check [OPTIONS] --token-file <FILE> <URL>
+       ccm-conformance driver check [OPTIONS] --command <LINE>...
+       ccm-conformance driver check [OPTIONS] --image <REFERENCE>
+       ccm-conformance driver check [OPTIONS] --profile <DIR>";
 
 const EXIT_CODES: &str = "\
 Exit codes:

@@ -4,7 +4,8 @@ pub(super) const EXIT_CODES: &str = "\
 Exit codes:
   0    conformant, or partial (with --require-complete: conformant only)
   1    a MUST check failed
-  2    wrong usage or configuration; nothing was started
+  2    wrong usage or configuration, or the output cannot be written;
+       nothing was started
   3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check
        failed, or the report could not be written
   4    no check was selected
@@ -33,7 +34,8 @@ Examples:
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   ccm-conformance explain NODE-INIT-01        # a check
-  ccm-conformance explain SVC-UPD-01          # a row, with all its checks";
+  ccm-conformance explain SVC-UPD-01          # a row, with all its checks
+  ccm-conformance explain M-SV-07             # a mutant, and who must notice it";
 
 pub(super) const MERGE_EXAMPLES: &str = "\
 Example:
@@ -88,7 +90,7 @@ pub(super) const COMPARE_EXAMPLES: &str = "\
 Exit codes:
   0  no check is worse
   1  a check is worse
-  2  a report cannot be read
+  2  a report cannot be read, or the page cannot be written
 
 Examples:
   ccm-conformance compare old/report.yaml new/report.yaml
@@ -98,7 +100,8 @@ pub(super) const EXPLORE_EXAMPLES: &str = "\
 Exit codes:
   0    the exploration ended (with --require-clean: and found nothing)
   1    something was found (with --require-clean or --replay)
-  2    wrong usage or configuration; nothing was started
+  2    wrong usage or configuration, or the output cannot be written;
+       nothing was started
   3    the environment failed, or a replay did not meet its fault
   130  interrupted; what was found until then is kept
 
@@ -139,6 +142,11 @@ Example, in a checkout of the CCM:
     --check SVC-UPD-01.node-port -- --profile ./acme --cluster embedded";
 
 pub(super) const COVERAGE_EXAMPLES: &str = "\
+Exit codes:
+  0  every row has a check or a reason why not, and every check a mutant
+  1  otherwise: the list ends with the objections
+  2  wrong usage
+
 Examples:
   ccm-conformance coverage
   ccm-conformance coverage --output json";

@@ -41,7 +41,7 @@ pub(crate) struct ExploreOptions {
     /// List the scenarios and patterns, and try nothing
     #[arg(long, help_heading = WHICH)]
     pub(crate) list: bool,
-    /// Begin no trial after this time
+    /// Time for the trials; those that are in progress then are ended without a result
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = HumanDuration::from_str, help_heading = WHICH)]
     pub(crate) budget: HumanDuration,
     /// Number that chooses the order of the trials, the pairs and the random histories

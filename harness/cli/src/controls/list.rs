@@ -16,23 +16,23 @@ pub(crate) struct Mutant {
     pub(crate) mutant: String,
     /// The component that it is a mutant of.
     #[serde(default = "ccm")]
-    pub(super) of: ProfileKind,
+    pub(crate) of: ProfileKind,
     /// Whether its program is the unchanged reference CCM: then the fault is in its profile.
     #[serde(default)]
-    pub(super) as_is: bool,
+    pub(crate) as_is: bool,
     /// The changed keys of its profile.
     #[serde(default)]
-    pub(super) profile: Map<String, Value>,
+    pub(crate) profile: Map<String, Value>,
     /// The duration of its soak checks.
-    pub(super) soak: Option<HumanDuration>,
+    pub(crate) soak: Option<HumanDuration>,
     /// Whether it replaces the reference CCM in an upgrade.
     #[serde(default)]
-    pub(super) upgrades: bool,
+    pub(crate) upgrades: bool,
     /// The changed keys of the profile of the release before.
     #[serde(default)]
-    pub(super) before: Map<String, Value>,
+    pub(crate) before: Map<String, Value>,
     /// Checks, or contract rows for all of their claims.
-    pub(super) checks: Vec<String>,
+    pub(crate) checks: Vec<String>,
 }
 
 /// An entry of `strangers.yaml`: a CCM that is correct in an unusual way.
@@ -42,33 +42,33 @@ pub(crate) struct Stranger {
     pub(crate) stranger: String,
     /// What it is.
     #[serde(default = "ccm")]
-    pub(super) of: ProfileKind,
+    pub(crate) of: ProfileKind,
     /// What it does differently.
-    pub(super) what: String,
+    pub(crate) what: String,
     /// Whether its program is the unchanged reference CCM: then only its profile and its cloud differ.
     #[serde(default)]
-    pub(super) as_is: bool,
+    pub(crate) as_is: bool,
     /// The changed keys of its profile.
     #[serde(default)]
-    pub(super) profile: Map<String, Value>,
+    pub(crate) profile: Map<String, Value>,
     /// The settings of its cloud.
     #[serde(default)]
-    pub(super) cloud: Settings,
+    pub(crate) cloud: Settings,
     /// How many checks run at the same time on each cluster.
-    pub(super) jobs: Option<u32>,
+    pub(crate) jobs: Option<u32>,
     /// The number of clusters that share its checks; one if absent.
-    pub(super) clusters: Option<usize>,
+    pub(crate) clusters: Option<usize>,
     /// The duration of its soak checks; they are left out if absent.
-    pub(super) soak: Option<HumanDuration>,
+    pub(crate) soak: Option<HumanDuration>,
     /// Whether it replaces the reference CCM in an upgrade; otherwise the checks of upgrades are left out.
     #[serde(default)]
-    pub(super) upgrades: bool,
+    pub(crate) upgrades: bool,
     /// The changed keys of the profile of the release before.
     #[serde(default)]
-    pub(super) before: Map<String, Value>,
+    pub(crate) before: Map<String, Value>,
     /// Suites, contract rows or their prefixes, checks; all if empty.
     #[serde(default)]
-    pub(super) checks: Vec<String>,
+    pub(crate) checks: Vec<String>,
 }
 
 /// An entry of `adversaries.yaml`: a hostile CCM, and what must hold in spite of it.
@@ -77,25 +77,25 @@ pub(crate) struct Stranger {
 pub(crate) struct Adversary {
     pub(crate) adversary: String,
     /// What it does.
-    pub(super) what: String,
+    pub(crate) what: String,
     /// Checks, or contract rows for all of their claims, that fail on it.
     #[serde(default)]
-    pub(super) fails: Vec<String>,
+    pub(crate) fails: Vec<String>,
     /// Checks that are blocked by it.
     #[serde(default)]
-    pub(super) blocked: Vec<String>,
+    pub(crate) blocked: Vec<String>,
     /// If no check fails or is blocked: the reason why no check can blame it. Either the contract has no
     /// claim about what it does, or that cannot be seen; then the entry shows that all other checks still
     /// pass.
-    pub(super) unblamed: Option<String>,
+    pub(crate) unblamed: Option<String>,
     /// Checks that it does not affect and that pass.
     #[serde(default)]
-    pub(super) passes: Vec<String>,
+    pub(crate) passes: Vec<String>,
     /// How many seconds all of them may take, from its deployment until it is gone.
-    pub(super) within: u64,
+    pub(crate) within: u64,
     /// Whether it affects other environments of this machine: then no other CCM is judged at the same time.
     #[serde(default)]
-    pub(super) alone: bool,
+    pub(crate) alone: bool,
 }
 
 /// The default component of an entry.
@@ -116,12 +116,12 @@ impl Mutant {
 
 impl Adversary {
     /// The names of all its checks.
-    pub(super) fn checks(&self) -> impl Iterator<Item = &String> {
+    pub(crate) fn checks(&self) -> impl Iterator<Item = &String> {
         self.fails.iter().chain(&self.blocked).chain(&self.passes)
     }
 
     /// Whether it names checks that blame it, or else the reason why none can.
-    pub(super) fn is_blamed_or_says_why(&self) -> bool {
+    pub(crate) fn is_blamed_or_says_why(&self) -> bool {
         let blamed = !self.fails.is_empty() || !self.blocked.is_empty();
         blamed != self.unblamed.as_ref().is_some_and(|why| !why.is_empty())
     }
@@ -129,7 +129,7 @@ impl Adversary {
 
 impl Stranger {
     /// Whether it is judged by a check of this suite.
-    pub(super) fn meets(&self, suite: &str, check: CheckId) -> bool {
+    pub(crate) fn meets(&self, suite: &str, check: CheckId) -> bool {
         let row = row_of(check.as_str());
         let begins = |name: &str| row.strip_prefix(name).is_some_and(|rest| rest.starts_with('-'));
         self.checks.is_empty()

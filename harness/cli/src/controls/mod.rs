@@ -41,7 +41,7 @@ use tokio_util::sync::CancellationToken;
 pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> ExitCode {
     match show::shown(options) {
         Ok(text) if options.list => {
-            output::out(&text);
+            output::out_wrapped(&text);
             return ExitCode::from(exit::CONFORMANT);
         }
         // What was named exists.
@@ -63,12 +63,18 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         Ok(everything) => everything,
         Err(problems) => return refuse(&problems),
     };
-    let (events, runtime) = match (open(&with_mutants, Verbosity::Normal), Runtime::new()) {
-        (Ok(events), Ok(runtime)) => (events, runtime),
-        (opened, started) => {
-            let why = opened.err().or(started.err()).map(|error| files::why(&error)).unwrap_or_default();
-            let events = harness_core::progress::Terminal::alone();
-            events.say(format!("error: {} cannot be used: {why}", with_mutants.output.display()));
+    let events = match open(&with_mutants, Verbosity::Normal) {
+        Ok(events) => events,
+        Err(error) => {
+            let out = with_mutants.output.display();
+            output::err(&format!("error: output folder {out}: {}", files::why(&error)));
+            return ExitCode::from(exit::USAGE);
+        }
+    };
+    let runtime = match Runtime::new() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            output::err(&format!("error: cannot start the async runtime: {}", files::why(&error)));
             return ExitCode::from(exit::ENVIRONMENT);
         }
     };

@@ -92,8 +92,17 @@ impl Results {
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Results { noticed, mutants, passed, strangers, endured, adversaries, seconds, .. } = self;
-        write!(f, "{noticed} of {mutants} mutants noticed, {passed} of {strangers} strangers passed, ")?;
-        write!(f, "{endured} of {adversaries} adversaries endured in {seconds} s")
+        let kinds = [
+            (*noticed, *mutants, "mutants noticed"),
+            (*passed, *strangers, "conforming variants passed"),
+            (*endured, *adversaries, "adversaries endured"),
+        ];
+        let judged = kinds.iter().filter(|(_, all, _)| *all > 0);
+        let judged: Vec<String> = judged.map(|(good, all, what)| format!("{good} of {all} {what}")).collect();
+        match judged.as_slice() {
+            [] => write!(f, "nothing was judged in {seconds} s"),
+            judged => write!(f, "{} in {seconds} s", judged.join(", ")),
+        }
     }
 }
 
@@ -124,8 +133,15 @@ mod tests {
         let good = Results::of("embedded".to_owned(), all.clone(), Duration::from_secs(5));
         assert_eq!(
             good.to_string(),
-            "1 of 1 mutants noticed, 1 of 1 strangers passed, 1 of 1 adversaries endured in 5 s"
+            "1 of 1 mutants noticed, 1 of 1 conforming variants passed, 1 of 1 adversaries endured in 5 s"
         );
+        let of = |judged| Results::of("embedded".to_owned(), judged, Duration::from_secs(5)).to_string();
+        assert_eq!(
+            of(vec![one("M-A", Became::Missed)]),
+            "0 of 1 mutants noticed in 5 s",
+            "only what was judged"
+        );
+        assert_eq!(of(vec![one("M-A", Became::NotShown)]), "nothing was judged in 5 s");
         assert!(good.are_good());
         assert!(good.amiss().is_empty());
         let twice = [all.clone(), vec![one("S-A", Became::Passed)]].concat();

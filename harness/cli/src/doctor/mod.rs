@@ -35,10 +35,10 @@ pub(super) fn doctor(options: &DoctorOptions) -> ExitCode {
         }
         found.fixed = fixed;
     }
-    output::out(&match options.output {
-        ListOutput::Text => as_text(&found, options.fix),
-        ListOutput::Json => as_json(&found),
-    });
+    match options.output {
+        ListOutput::Text => output::out_wrapped(&as_text(&found, options.fix)),
+        ListOutput::Json => output::out(&as_json(&found)),
+    }
     let asked = options.cluster.unwrap_or(BackendKind::Embedded);
     ExitCode::from(if found.works(asked) { exit::CONFORMANT } else { exit::ENVIRONMENT })
 }

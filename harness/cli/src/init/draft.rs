@@ -2,8 +2,9 @@
 //!
 //! Facts in the manifests are used, likely values are guessed and marked, and everything else is listed as missing.
 
+use super::container::{Used, addresses, flags, used};
 use harness_config::{OWN_PLACEHOLDERS, yaml};
-use harness_session::ccm::{Manifests, WorkloadHint, key_of, pod_spec};
+use harness_session::ccm::{Manifests, WorkloadHint, key_of, mentions, pod_spec};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -83,6 +84,10 @@ pub(super) struct Draft {
     pub(super) held: BTreeMap<String, BTreeSet<String>>,
     /// ConfigMaps that it uses and that the manifests lack.
     pub(super) config_maps: BTreeSet<String>,
+    /// Whether the manifests already have the harness's placeholder for the address of the cloud.
+    pub(super) has_address: bool,
+    /// Variables and flags of its container that may say where its cloud is, by their names.
+    pub(super) addresses: Vec<String>,
     /// Its namespace.
     pub(super) namespace: String,
     /// The manifests with `${IMAGE}` in the CCM's container.
@@ -134,6 +139,9 @@ impl Draft {
         let known = provider.as_ref().and_then(|name| known().into_iter().find(|one| one.provider == *name));
         set_image(&mut manifests);
         let placeholders = placeholders(&manifests.documents);
+        let has_address =
+            ADDRESS.iter().any(|name| manifests.documents.iter().any(|one| mentions(one, name)));
+        let addresses = addresses(&container, &flags);
         Ok(Draft {
             name: named,
             image: image.filter(|image| !image.contains("${")),
@@ -143,6 +151,8 @@ impl Draft {
             known,
             rights,
             placeholders,
+            has_address,
+            addresses,
             secrets,
             held,
             config_maps: config_maps.into_keys().collect(),
@@ -275,51 +285,8 @@ fn likeness(workload: &str, container: &Value) -> u32 {
     .sum()
 }
 
-/// The flags in a container's command line, including those in a shell script; flags without a value are `true`.
-fn flags(container: &Value) -> BTreeMap<String, String> {
-    let words =
-        ["command", "args"].into_iter().flat_map(|field| container[field].as_array().into_iter().flatten());
-    let words: Vec<&str> = words.filter_map(Value::as_str).flat_map(str::split_whitespace).collect();
-    let mut flags = BTreeMap::new();
-    for (at, word) in words.iter().enumerate() {
-        let Some(flag) = word.strip_prefix("--") else { continue };
-        let next = || words.get(at + 1).filter(|next| !next.starts_with('-'));
-        let (name, value) = match flag.split_once('=') {
-            Some((name, value)) => (name, value),
-            None => (flag, next().copied().unwrap_or("true")),
-        };
-        flags.insert(name.to_owned(), value.trim_matches(['"', '\'']).to_owned());
-    }
-    flags
-}
-
-type Used = BTreeMap<String, BTreeSet<String>>;
-
-/// The Secrets and ConfigMaps that a Pod cannot start without, with the keys that it names.
-fn used(spec: &Value, container: &Value) -> (Used, Used) {
-    let (mut secrets, mut config_maps) = (Used::new(), Used::new());
-    let mut take = |reference: &Value, name: &str, into_secrets: bool| {
-        let Some(name) = reference[name].as_str().filter(|_| reference["optional"] != true) else { return };
-        let keys =
-            if into_secrets { &mut secrets } else { &mut config_maps }.entry(name.to_owned()).or_default();
-        keys.extend(reference["key"].as_str().map(str::to_owned));
-        let items = reference["items"].as_array().into_iter().flatten();
-        keys.extend(items.filter_map(|item| item["key"].as_str().map(str::to_owned)));
-    };
-    for variable in container["env"].as_array().into_iter().flatten() {
-        take(&variable["valueFrom"]["secretKeyRef"], "name", true);
-        take(&variable["valueFrom"]["configMapKeyRef"], "name", false);
-    }
-    for source in container["envFrom"].as_array().into_iter().flatten() {
-        take(&source["secretRef"], "name", true);
-        take(&source["configMapRef"], "name", false);
-    }
-    for volume in spec["volumes"].as_array().into_iter().flatten() {
-        take(&volume["secret"], "secretName", true);
-        take(&volume["configMap"], "name", false);
-    }
-    (secrets, config_maps)
-}
+/// Placeholders of the harness with the address of the cloud.
+const ADDRESS: [&str; 2] = ["CLOUD_ENDPOINT", "CLOUD_HOST"];
 
 /// The Secrets that the manifests contain without placeholders, with their keys.
 fn held(documents: &[Value], used: &Used) -> Used {
@@ -387,21 +354,6 @@ mod tests {
         let providers: BTreeSet<String> = known().into_iter().map(|one| one.provider).collect();
         assert_eq!(providers.len(), known().len());
         assert!(known().iter().all(|one| one.id.contains("{id}")));
-    }
-
-    #[test]
-    fn flags_are_read_in_every_spelling() {
-        let container = json!({
-            "command": ["/bin/sh", "-c", "exec /ccm --cloud-provider=acme --leader-elect"],
-            "args": ["--secure-port", "1234", "--v=2"],
-        });
-        let flags = flags(&container);
-        let all: Vec<(&str, &str)> =
-            flags.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
-        assert_eq!(
-            all,
-            [("cloud-provider", "acme"), ("leader-elect", "true"), ("secure-port", "1234"), ("v", "2")]
-        );
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! `init`: drafts the profile of a CCM from its manifests, so that it need not be written from nothing.
 
 mod cloud;
+mod container;
 mod draft;
 mod folder;
 mod write;
@@ -66,11 +67,14 @@ fn make(options: &InitOptions) -> Result<String, String> {
     }
     let texts: Result<Vec<String>, _> = draft.documents.iter().map(yaml::to_string).collect();
     let manifests = texts.map_err(|error| chain(&error))?.join("---\n");
-    let Written { mut files, unknown } = written(&draft, manifests);
+    let Written { mut files, unknown, address } = written(&draft, manifests);
     files.push(("profile.schema.json".to_owned(), format!("{:#}\n", profile_schema())));
     put(&folder, &files).map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
     let mut text = String::new();
     files.iter().for_each(|(name, _)| text.push_str(&format!("wrote {}\n", folder.join(name).display())));
+    if let Some(address) = address {
+        text.push_str(&format!("\nWhere the CCM gets the address of its cloud:\n  {address}\n"));
+    }
     text.push_str("\nWhat the manifests do not say:\n");
     unknown.iter().for_each(|one| text.push_str(&format!("  {one}\n")));
     let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
@@ -105,13 +109,10 @@ fn next(folder: &str, profile: &Profile) -> String {
     format!(
         "\nNext, with the CCM's program (built for this machine) in the place of {binary}:\n  ccm-conformance plan --profile \
          {folder}\n  ccm-conformance run --profile {folder} --cluster embedded --binary {binary} --only NODE-INIT-01\nThen with \
-         real kubelets{once} ('ccm-conformance doctor' says whether kind works here):\n  ccm-conformance run --profile {folder} \
-         --cluster kind --kubernetes {KUBERNETES}\n"
+         real kubelets{once} ('ccm-conformance doctor' says whether kind works here, and with which versions):\n  \
+         ccm-conformance run --profile {folder} --cluster kind\n"
     )
 }
-
-/// The Kubernetes version in suggested commands: the newest that is supported.
-const KUBERNETES: bootstrap::Version = bootstrap::Version::DEFAULT;
 
 /// Added to the error for a text that is not YAML and contains braces of a template.
 const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";
@@ -197,9 +198,31 @@ fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
     let output = ran.map_err(|error| format!("cannot run '{program}': {}; {way_out}", cause(&error)))?;
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
-        return Err(format!("'{program}' failed ({}): {}", output.status, why.trim()));
+        let why: Vec<String> = why.trim().lines().map(without_klog).collect();
+        return Err(format!("'{program}' failed ({}): {}", output.status, why.join("\n")));
     }
-    String::from_utf8(output.stdout).map_err(|error| format!("'{program}' printed no text: {error}"))
+    let text = String::from_utf8(output.stdout);
+    let text = text.map_err(|error| format!("'{program}' printed no text: {error}"))?;
+    match text.trim().is_empty() {
+        true => Err(format!("'{program}' printed nothing: what it has rendered holds no objects")),
+        false => Ok(text),
+    }
+}
+
+/// A line without what the log library of Kubernetes' programs puts around its message:
+/// `E1129 00:17:56.310715   32746 run.go:72] "command failed" err="kustomization.yaml is empty"`.
+fn without_klog(line: &str) -> String {
+    let is_head = |head: &str| {
+        let digits = head.get(1..5).is_some_and(|date| date.bytes().all(|digit| digit.is_ascii_digit()));
+        head.starts_with(['I', 'W', 'E', 'F']) && digits && head.split_whitespace().count() == 4
+    };
+    match line.split_once("] ").filter(|(head, _)| is_head(head)) {
+        None => line.to_owned(),
+        Some((_, message)) => {
+            let error = message.split_once(" err=").map(|(_, quoted)| quoted);
+            error.and_then(|quoted| serde_json::from_str(quoted).ok()).unwrap_or_else(|| message.to_owned())
+        }
+    }
 }
 
 /// Why a program did not start.

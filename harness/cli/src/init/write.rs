@@ -1,7 +1,8 @@
 //! Writes the profile of a draft, with a comment for each guess, and the list of missing facts. Pure functions.
 
 use super::draft::Draft;
-use harness_config::DIALECTS;
+use harness_config::{DIALECTS, OWN_PLACEHOLDERS, nearest};
+use harness_session::TO_DO;
 use serde_json::{Value, json};
 use std::fmt::Write as _;
 
@@ -12,6 +13,8 @@ pub(super) struct Written {
     pub(super) files: Vec<(String, String)>,
     /// The facts that are missing, and where to enter them.
     pub(super) unknown: Vec<String>,
+    /// Where the CCM gets the address of its cloud, if that is known.
+    pub(super) address: Option<String>,
 }
 
 /// The version of the framework that is used if none is known.
@@ -54,12 +57,31 @@ pub(super) fn written(draft: &Draft, manifests: String) -> Written {
             "placeholders: # these are in the manifests, and the harness does not fill them in"
         );
         for name in &draft.placeholders {
-            let _ = writeln!(profile, "  {name}: to-be-said");
-            unknown.push(format!("placeholders.{name}: its value"));
+            let _ = writeln!(profile, "  {name}: {TO_DO}");
+            let near = nearest(name, OWN_PLACEHOLDERS);
+            let slip = near.map(|near| {
+                format!(
+                    "; if ${{{near}}} is meant, correct manifests/ccm.yaml and remove it from the profile"
+                )
+            });
+            unknown.push(format!("placeholders.{name}: its value{}", slip.unwrap_or_default()));
         }
     }
     files.insert(0, ("profile.yaml".to_owned(), profile));
-    Written { files, unknown }
+    Written { files, unknown, address: address(draft) }
+}
+
+/// Where the CCM gets the address of its cloud, if the manifests or the facts about its provider say it.
+fn address(draft: &Draft) -> Option<String> {
+    if draft.has_address {
+        return Some("where the manifests have ${CLOUD_ENDPOINT} or ${CLOUD_HOST}".to_owned());
+    }
+    let known = draft.known.as_ref()?;
+    let variable = known.endpoint.as_ref()?;
+    Some(format!(
+        "the variable {variable}, which is \"${{CLOUD_ENDPOINT}}{}\" under 'environment' in profile.yaml",
+        known.path
+    ))
 }
 
 fn profile(draft: &Draft, unknown: &mut Vec<String>) -> String {
@@ -187,12 +209,22 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
                 put(&format!("  {variable}: {}", quoted(value)), "it would ask a machine of its cloud");
             }
         }
+        None if draft.has_address => {}
         None => {
             let by = known.and_then(|known| known.settings.as_deref());
-            put("# environment: {ACME_URL: \"${CLOUD_ENDPOINT}\"}", "how it learns the address of the cloud");
-            unknown.push(match by {
-                Some(settings) => format!("where the cloud is: {settings}, as ${{CLOUD_ENDPOINT}}"),
-                None => "environment: the variable, flag or file that says where the cloud is, as ${CLOUD_ENDPOINT}".to_owned(),
+            let is_variable = |name: &&String| !name.starts_with("--");
+            let variable = draft.addresses.iter().find(is_variable).map_or("ACME_URL", String::as_str);
+            put(
+                &format!("# environment: {{{variable}: \"${{CLOUD_ENDPOINT}}\"}}"),
+                "how it learns the address of the cloud",
+            );
+            unknown.push(match (by, draft.addresses.as_slice()) {
+                (Some(settings), _) => format!("where the cloud is: {settings}, as ${{CLOUD_ENDPOINT}}"),
+                (None, []) => "environment: the variable, flag or file that says where the cloud is, as ${CLOUD_ENDPOINT}".to_owned(),
+                (None, addresses) => format!(
+                    "environment: what says where the cloud is, as ${{CLOUD_ENDPOINT}}; by its name it may be {}",
+                    addresses.join(" or ")
+                ),
             });
         }
     }

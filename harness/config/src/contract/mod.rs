@@ -61,12 +61,16 @@ pub struct Bug {
     pub rows: Vec<String>,
 }
 
-/// The bugs that a row covers.
-pub fn bugs_of(row: &str) -> impl Iterator<Item = &'static Bug> + use<'_> {
+/// All known bugs of real CCMs.
+pub fn bugs() -> &'static [Bug] {
     static ALL: OnceLock<Vec<Bug>> = OnceLock::new();
     // A test makes sure that they can be read.
-    let all = ALL.get_or_init(|| read(&files::built_in(BUGS)).unwrap_or_default());
-    all.iter().filter(move |bug| bug.rows.iter().any(|named| named == row))
+    ALL.get_or_init(|| read(&files::built_in(BUGS)).unwrap_or_default())
+}
+
+/// The bugs that a row covers.
+pub fn bugs_of(row: &str) -> impl Iterator<Item = &'static Bug> + use<'_> {
+    bugs().iter().filter(move |bug| bug.rows.iter().any(|named| named == row))
 }
 
 /// The whole contract.

@@ -228,6 +228,18 @@ fn an_unknown_profile_names_the_nearest() {
 }
 
 #[test]
+fn a_profile_that_cannot_be_looked_at_is_not_called_absent() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The error of a folder of another user does not exist for root; this one is the same for everyone.
+    let file = folder.path().join("profile.yaml");
+    std::os::unix::fs::symlink(&file, &file).expect("a link");
+    let over = RunFile { profile: Some(folder.path().display().to_string()), ..RunFile::default() };
+    let problems = plan(&Source::Defaults, over).expect_err("it cannot be read").to_string();
+    let start = format!("--profile: {} cannot be read: ", file.display());
+    assert!(problems.starts_with(&start) && problems.contains("symbolic links"), "{problems}");
+}
+
+#[test]
 fn an_output_that_is_a_file_is_refused() {
     check("output: {dir: acme/profile.yaml}", "run.yaml:4: output.dir: acme/profile.yaml is not a folder");
 }

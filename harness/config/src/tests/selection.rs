@@ -145,9 +145,9 @@ fn patterns_that_match_nothing_name_the_nearest() {
         problems.to_string(),
         "6 problems in the configuration:\n  \
          select.suites: no suite matches 'failovr'; did you mean 'failover'?\n  \
-         select.suites: no suite matches 'HA-03'; 'list' shows them all\n  \
+         select.suites: no suite matches 'HA-03'; 'ccm-conformance list' shows them all\n  \
          select.only: no check or suite matches 'NODE-INIT-1'; did you mean one of 'NODE-INIT-01', 'NODE-INIT-10'?\n  \
-         select.only: no check or suite matches 'nothing-like-it'; 'list' shows them all\n  \
+         select.only: no check or suite matches 'nothing-like-it'; 'ccm-conformance list' shows them all\n  \
          select.skip: no check or suite matches 'SVC-DELL-01'; did you mean 'SVC-DEL-01'?\n  \
          select.skip: no check or suite matches 'NODE-INIT'; did you mean one of 'NODE-INIT-01', 'NODE-INIT-10'?"
     );

@@ -82,6 +82,8 @@ impl CheckError {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Blocker {
+    /// A cluster boots with the manifests of the CCM (contract BOOT-DYN-01).
+    Boots,
     /// The CCM stays up (contract OBS-10).
     StaysUp,
     /// A replica leads by the declared Lease (contract HA-01).
@@ -94,6 +96,7 @@ impl Blocker {
     /// Id of the check that judges it.
     pub const fn check(self) -> &'static str {
         match self {
+            Blocker::Boots => "BOOT-DYN-01",
             Blocker::StaysUp => "OBS-10",
             Blocker::Elects => "HA-01.elected",
             Blocker::KeepsNodes => "NODE-LIFE-01.whole-run",
@@ -103,6 +106,9 @@ impl Blocker {
     /// The claim as a violation.
     pub fn broken(self, seen: impl Into<String>) -> Violation {
         match self {
+            Blocker::Boots => {
+                Violation::new("a cluster boots with these manifests", "a Node for the Pods of the CCM", seen)
+            }
             Blocker::StaysUp => {
                 Violation::new("the CCM stays up", "no exit of its process that a check did not cause", seen)
             }

@@ -51,8 +51,12 @@ pub(super) fn styled(text: &str, takes_colours: bool) -> String {
 /// Windows that are narrower than this get the text as it is.
 const NARROWEST: usize = 40;
 
+/// The program, as commands for the user begin.
+const COMMAND: &str = "ccm-conformance ";
+
 /// A text whose lines fit into a window of so many columns, if they can be broken at blanks. What continues a line is
-/// indented: below the last column of a table, or below the text behind a label.
+/// indented: below the last column of a table, or below the text behind a label. A line that is a command stays one for a
+/// shell into which it is pasted.
 pub(super) fn wrapped(text: &str, columns: usize) -> String {
     if columns < NARROWEST {
         return text.to_owned();
@@ -64,6 +68,10 @@ pub(super) fn wrapped(text: &str, columns: usize) -> String {
             continue;
         }
         let indent = " ".repeat(hanging(&unstyled(line), columns));
+        if line.trim_start().starts_with(COMMAND) {
+            lines.extend(wrapped_command(line, columns));
+            continue;
+        }
         let options = Options::new(columns)
             .subsequent_indent(&indent)
             .word_splitter(WordSplitter::NoHyphenation)
@@ -71,6 +79,23 @@ pub(super) fn wrapped(text: &str, columns: usize) -> String {
         lines.extend(wrap(line, options).into_iter().map(|part| part.into_owned()));
     }
     lines.join("\n")
+}
+
+/// The lines of a command; all but the last end with a backslash.
+fn wrapped_command(line: &str, columns: usize) -> Vec<String> {
+    const CONTINUED: &str = " \\";
+    let indent = line.len() - line.trim_start().len();
+    let more = " ".repeat(indent + 2);
+    let options = Options::new(columns - CONTINUED.len())
+        .subsequent_indent(&more)
+        .word_splitter(WordSplitter::NoHyphenation)
+        .break_words(false);
+    let parts = wrap(line, options);
+    let last = parts.len() - 1;
+    let shown = |(at, part): (usize, &std::borrow::Cow<'_, str>)| {
+        if at == last { part.to_string() } else { format!("{part}{CONTINUED}") }
+    };
+    parts.iter().enumerate().map(shown).collect()
 }
 
 /// How far the continuation of a line is indented.
@@ -107,6 +132,19 @@ mod tests {
         let path = format!("wrote {}", "x".repeat(60));
         assert!(wrapped(&path, 40).contains(&"x".repeat(60)), "what has no blanks can still be copied");
         assert_eq!(wrapped("", 80), "");
+    }
+
+    #[test]
+    fn a_command_can_be_pasted_although_it_is_wrapped() {
+        let line = "  ccm-conformance run --profile ./acme --cluster embedded --binary ./acme-ccm";
+        let text = wrapped(line, 40);
+        assert_eq!(
+            text,
+            "  ccm-conformance run --profile ./acme \\\n    --cluster embedded --binary \\\n    ./acme-ccm"
+        );
+        assert!(text.lines().all(|line| line.len() <= 40), "{text}");
+        let joined: Vec<&str> = text.split(" \\\n").map(str::trim).collect();
+        assert_eq!(joined.join(" "), line.trim());
     }
 
     #[test]

@@ -6,6 +6,7 @@ mod started;
 mod tap;
 mod text;
 
+use super::evidence_path::with_openable_path;
 use super::forecast::Forecast;
 use super::planned::{Planned, selected};
 use super::ready_environment::{Judging, Stand, is_trouble};
@@ -140,6 +141,7 @@ impl Shown {
             }
         };
         let number = board.end(&entry, Instant::now());
+        let entry = with_openable_path(&entry, &session.plan().output);
         let shown = text::check_ended(&entry, self.verbosity);
         match self.form {
             ShownAs::Github if is_trouble(&entry.outcome) => {

@@ -3,6 +3,7 @@
 use super::ends::{ends_of, statuses_of};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
+use std::sync::Arc;
 
 /// How often a CCM may be restarted before it works: one on the framework exits, by design, while the API server does not
 /// answer.
@@ -41,6 +42,21 @@ pub fn lacks_configuration(pod: &Pod) -> Option<String> {
         }
         _ => None,
     })
+}
+
+/// The message of the scheduler if it has found a Node for none of the Pods; `None` if one has a Node, or the scheduler has
+/// not looked at all of them.
+pub(crate) fn all_unplaced(pods: &[Arc<Pod>]) -> Option<String> {
+    let says: Vec<String> = pods.iter().map(|pod| unplaced(pod)).collect::<Option<_>>()?;
+    says.into_iter().next()
+}
+
+/// Why the scheduler has found no Node for a Pod.
+fn unplaced(pod: &Pod) -> Option<String> {
+    let conditions = pod.status.as_ref()?.conditions.as_ref()?;
+    let scheduled = conditions.iter().find(|condition| condition.type_ == "PodScheduled")?;
+    let is_refused = scheduled.status == "False" && scheduled.reason.as_deref() == Some("Unschedulable");
+    is_refused.then(|| scheduled.message.clone().unwrap_or_default())
 }
 
 /// Whether a Pod's program has exited at least once.
@@ -102,6 +118,22 @@ mod tests {
                 lacks_configuration(&pod(field, 0, waiting("CreateContainerConfigError"))).expect("it does");
             assert!(lacks.starts_with("container ccm of Pod ccm-a cannot be started yet: "), "{lacks}");
         }
+    }
+
+    #[test]
+    fn pods_are_without_a_node_only_if_the_scheduler_has_refused_all_of_them() {
+        let pod = |status: &str, reason: &str| {
+            let condition =
+                json!({"type": "PodScheduled", "status": status, "reason": reason, "message": "0/1 nodes"});
+            let pod = json!({"metadata": {"name": "ccm-a"}, "status": {"conditions": [condition]}});
+            Arc::new(serde_json::from_value::<Pod>(pod).expect("a Pod"))
+        };
+        let refused = || pod("False", "Unschedulable");
+        assert_eq!(all_unplaced(&[refused(), refused()]).as_deref(), Some("0/1 nodes"));
+        assert_eq!(all_unplaced(&[refused(), pod("True", "")]), None);
+        assert_eq!(all_unplaced(&[refused(), Arc::new(Pod::default())]), None, "not looked at yet");
+        assert_eq!(all_unplaced(&[pod("False", "SchedulingGated")]), None);
+        assert_eq!(all_unplaced(&[]), None);
     }
 
     #[test]

@@ -86,14 +86,23 @@ impl ProgramEnd {
     /// A question for the user after several ends. An image that the harness made of a program is not named: its name
     /// says nothing to a user.
     pub fn doubt(&self) -> String {
-        let of_a_program = self.image.starts_with(IMAGE_REGISTRY);
-        let what = if of_a_program { "the program" } else { self.image.as_str() };
+        let what = if self.is_of_a_program() { "the program" } else { self.image.as_str() };
         format!("is {what} the CCM that the profile describes?")
+    }
+
+    /// Whether the harness made the image of a program on this machine.
+    fn is_of_a_program(&self) -> bool {
+        self.image.starts_with(IMAGE_REGISTRY)
     }
 
     /// What exit codes of this kind usually mean, if that helps.
     pub fn hint(&self) -> Option<&'static str> {
         match self.exit_code {
+            Some(127) if self.is_of_a_program() => Some(
+                "127 usually means that the program, or the interpreter or dynamic loader that it needs, or for a script a \
+                 command in it, does not exist. On the embedded cluster it sees the system's folders (/usr, /bin, /lib, /opt) \
+                 and its own, but neither home folders nor /tmp (docs/sandbox.md): put what it needs next to it",
+            ),
             Some(126) => Some(
                 "126 usually means that the program cannot be executed: it is not executable, or is built for another \
                  architecture",

@@ -1,0 +1,54 @@
+//! Labelled text that fits the window.
+
+use harness_core::output;
+
+/// Text after a label, wrapped at spaces to the width of the terminal; a word that is too long for that stays whole.
+pub(super) fn labelled(label: &str, text: &str) -> String {
+    wrapped(label, text, width_of(output::columns()))
+}
+
+/// The width of texts, without their labels, on a terminal with this many columns. 0 columns: the output is not a
+/// terminal.
+fn width_of(columns: usize) -> usize {
+    const WIDEST: usize = 100;
+    const LABELS: usize = 16;
+    const NARROWEST: usize = 40;
+    if columns == 0 { WIDEST } else { columns.saturating_sub(LABELS).clamp(NARROWEST, WIDEST) }
+}
+
+fn wrapped(label: &str, text: &str, width: usize) -> String {
+    let mut out = format!("  {label:<14}");
+    let mut column = 0;
+    for word in text.split_whitespace() {
+        let length = word.chars().count();
+        if column > 0 && column + 1 + length > width {
+            out.push_str("\n                ");
+            column = 0;
+        } else if column > 0 {
+            out.push(' ');
+            column += 1;
+        }
+        out.push_str(word);
+        column += length;
+    }
+    out.push('\n');
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_as_wide_as_the_window() {
+        let text = "word ".repeat(60);
+        for (columns, widest) in [(0, 116), (80, 80), (120, 116), (20, 56)] {
+            let lines = wrapped("label:", &text, width_of(columns));
+            let longest = lines.lines().map(str::len).max();
+            assert!(
+                longest.is_some_and(|longest| longest <= widest && longest > widest - 5),
+                "{columns}: {lines}"
+            );
+        }
+    }
+}

@@ -1,0 +1,190 @@
+//! Slips in manifests that a run shows late: a placeholder that nothing fills in, and a CCM that does not learn where its
+//! cloud is.
+
+use crate::ccm::{Manifests, key_of, mentions, pod_spec};
+use harness_config::{CloudSource, OWN_PLACEHOLDERS, Profile, nearest};
+use serde_json::Value;
+use std::collections::BTreeSet;
+
+/// Placeholders that the harness fills in although a profile may set them, and one of the recording proxy.
+const MORE: [&str; 2] = ["CLUSTER_CIDR", "CLOUD_HTTP_PROXY"];
+/// Placeholders with the address of the cloud, or a part of it.
+const ADDRESS: [&str; 3] = ["CLOUD_ENDPOINT", "CLOUD_HOST", "CLOUD_HTTP_PROXY"];
+
+/// The value that `init` gives a placeholder that it cannot know.
+pub const TO_DO: &str = "TODO";
+
+/// Warnings for the user about a profile and its manifests, in whole sentences: placeholders that nothing fills in, and a
+/// cloud whose address the CCM does not learn.
+pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
+    let mut warnings: Vec<String> = unknown_placeholders(profile, manifests)
+        .iter()
+        .map(|name| unknown(name, profile, manifests))
+        .collect();
+    let left = profile.placeholders.iter().filter(|(_, value)| *value == TO_DO);
+    warnings.extend(left.map(|(name, _)| {
+        format!("{}: placeholders.{name} is still {TO_DO}; write its value", profile.file.display())
+    }));
+    if needs_address(&profile.cloud) && !ADDRESS.iter().any(|name| is_used(profile, manifests, name)) {
+        warnings.push(format!(
+            "the CCM does not learn where its cloud is: neither the manifests nor 'environment' in {} contain \
+             ${{CLOUD_ENDPOINT}}; write it where the CCM reads the address of the cloud's API",
+            profile.file.display()
+        ));
+    }
+    warnings
+}
+
+/// Whether the harness knows an address that it could fill in. A driver without a proxy may leave it to the profile where its
+/// cloud is.
+fn needs_address(cloud: &CloudSource) -> bool {
+    match cloud {
+        CloudSource::Dialect(_) => true,
+        CloudSource::Proxied { proxy, .. } => !proxy.http_proxy,
+        CloudSource::DriverAt { .. }
+        | CloudSource::DriverCommand { .. }
+        | CloudSource::DriverImage { .. }
+        | CloudSource::Real { .. } => false,
+    }
+}
+
+fn is_used(profile: &Profile, manifests: &Manifests, name: &str) -> bool {
+    let placeholder = format!("${{{name}}}");
+    manifests.documents.iter().any(|document| mentions(document, name))
+        || profile
+            .environment
+            .values()
+            .chain(&profile.extra_arguments)
+            .any(|text| text.contains(&placeholder))
+}
+
+fn unknown(name: &str, profile: &Profile, manifests: &Manifests) -> String {
+    let place = match manifests.documents.iter().find(|document| mentions(document, name)) {
+        Some(document) => key_of(document).to_string(),
+        None => format!("'environment' or 'flags.extra' of {}", profile.file.display()),
+    };
+    let known = OWN_PLACEHOLDERS.iter().copied().chain(MORE).map(str::to_owned);
+    match nearest(name, known.chain(profile.placeholders.keys().cloned())) {
+        Some(near) => format!("nothing fills in ${{{name}}} of {place}; did you mean ${{{near}}}?"),
+        None => format!(
+            "nothing fills in ${{{name}}} of {place}; set it under 'placeholders' in {}, unless a script replaces it itself",
+            profile.file.display()
+        ),
+    }
+}
+
+/// Names of placeholders that neither the harness nor the profile fills in. A variable of a container is the shell's.
+fn unknown_placeholders(profile: &Profile, manifests: &Manifests) -> BTreeSet<String> {
+    let mut names = BTreeSet::new();
+    for document in &manifests.documents {
+        collect(document, &mut names);
+    }
+    for text in profile.environment.values().chain(&profile.extra_arguments) {
+        names.extend(placeholders(text));
+    }
+    let credentials = profile.cloud.real().into_iter().flat_map(|credentials| credentials.keys());
+    let given: BTreeSet<&String> = profile.placeholders.keys().chain(credentials).collect();
+    let variables = variables(manifests);
+    names.retain(|name| {
+        let own = OWN_PLACEHOLDERS.contains(&name.as_str()) || MORE.contains(&name.as_str());
+        !own && !given.contains(name) && !variables.contains(name) && !profile.environment.contains_key(name)
+    });
+    names
+}
+
+/// The environment variables of the containers of the CCM's Pods.
+fn variables(manifests: &Manifests) -> BTreeSet<String> {
+    let spec = pod_spec(&manifests.documents[manifests.workload]);
+    let containers = ["containers", "initContainers"].into_iter().filter_map(|field| spec[field].as_array());
+    let variables = containers.flatten().filter_map(|container| container["env"].as_array());
+    variables.flatten().filter_map(|variable| variable["name"].as_str().map(str::to_owned)).collect()
+}
+
+fn collect(value: &Value, names: &mut BTreeSet<String>) {
+    match value {
+        Value::String(text) => names.extend(placeholders(text)),
+        Value::Array(list) => list.iter().for_each(|item| collect(item, names)),
+        Value::Object(map) => map.values().for_each(|item| collect(item, names)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// The names between `${` and `}` in a text that can be placeholders.
+fn placeholders(text: &str) -> impl Iterator<Item = String> {
+    let names = text.split("${").skip(1).filter_map(|rest| rest.split_once('}')).map(|(name, _)| name);
+    let is_name = |name: &&str| {
+        name.starts_with(|c: char| c.is_ascii_uppercase())
+            && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_')
+    };
+    names.filter(is_name).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ccm::WorkloadHint;
+    use harness_config::{RunFile, Source, plan};
+    use serde_json::json;
+
+    /// The warnings for a CCM with this in a ConfigMap and as an argument, and a profile with these additional lines.
+    fn warnings(url: &str, argument: &str, more: &str) -> Vec<String> {
+        let folder = tempfile::tempdir().expect("a folder");
+        let profile = format!(
+            "apiVersion: ccm-conformance/v1\nkind: Profile\nname: acme\nimage: {{command: reference-ccm}}\n\
+             manifests: [ccm.yaml]\ncapabilities: {{instances: v2}}\n{more}"
+        );
+        for (name, text) in [("profile.yaml", profile.as_str()), ("ccm.yaml", "")] {
+            std::fs::write(folder.path().join(name), text).expect("written");
+        }
+        let file = Some(folder.path().display().to_string());
+        let plan = plan(&Source::Defaults, RunFile { profile: file, ..RunFile::default() }).expect("a plan");
+        let container = json!({"name": "c", "args": [argument], "env": [{"name": "MODE", "value": "x"}]});
+        let documents = vec![
+            json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "where"}, "data": {"url": url}}),
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ccm"}, "spec": {"containers": [container]}}),
+        ];
+        let manifests = Manifests::new(documents, &WorkloadHint::default()).expect("a workload");
+        let shown = |text: String| text.replace(&format!("{}/", folder.path().display()), "");
+        unfilled(&plan.profile, &manifests).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_misspelt_placeholder_is_named_with_the_one_that_was_meant() {
+        assert_eq!(warnings("${CLOUD_ENDPOINT}", "--cidr=${CLUSTER_CIDR}", ""), [""; 0]);
+        assert_eq!(
+            warnings("${CLOUD_ENDPOINT}", "--token=${CLOUD_TOKN}", ""),
+            ["nothing fills in ${CLOUD_TOKN} of Pod/ccm; did you mean ${CLOUD_TOKEN}?"]
+        );
+        assert_eq!(
+            warnings("${CLOUD_ENDPOINT}", "--project=${PROJECT}", ""),
+            [
+                "nothing fills in ${PROJECT} of Pod/ccm; set it under 'placeholders' in profile.yaml, unless a script replaces it itself"
+            ]
+        );
+        assert_eq!(warnings("${CLOUD_ENDPOINT}", "${PROJECT}", "placeholders: {PROJECT: p}\n"), [""; 0]);
+        assert_eq!(
+            warnings("${CLOUD_ENDPOINT}", "${PROJECT}", "placeholders: {PROJECT: TODO}\n"),
+            ["profile.yaml: placeholders.PROJECT is still TODO; write its value"]
+        );
+    }
+
+    #[test]
+    fn variables_of_a_shell_are_not_placeholders() {
+        assert_eq!(warnings("${CLOUD_ENDPOINT}", "exec ccm ${MODE} ${1} ${name:-x} $(NODE)", ""), [""; 0]);
+    }
+
+    #[test]
+    fn a_ccm_that_does_not_learn_where_its_cloud_is_is_reported() {
+        let unknown = warnings("https://api.acme.example", "--v=2", "");
+        assert!(
+            matches!(unknown.as_slice(), [one] if one.contains("neither the manifests nor 'environment' in profile.yaml")),
+            "{unknown:?}"
+        );
+        let environment = "environment: {ACME_URL: '${CLOUD_ENDPOINT}/v2'}\n";
+        assert_eq!(warnings("https://api.acme.example", "--v=2", environment), [""; 0]);
+        assert_eq!(warnings("x", "--server=${CLOUD_HOST}", ""), [""; 0]);
+        let driver = "providerId: {format: 'acme://{id}'}\n\
+                      cloud: {driver: {command: [sh, '${DRIVER_LISTEN}', '${DRIVER_TOKEN_FILE}']}}\n";
+        assert_eq!(warnings("x", "--v=2", driver), [""; 0], "the driver may leave it to the profile");
+    }
+}
