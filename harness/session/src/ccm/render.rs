@@ -250,7 +250,7 @@ impl<'a> Renderer<'a> {
         let certificates = trust::mount(&mut self.workload, self.container, ca);
         self.table.extend(trust::placeholders());
         self.changes
-            .push(by_us("a volume with the CA of the run's proxy, to verify the cloud's certificate"));
+            .push(by_us("a volume with the run's CA, to verify the cloud's certificate"));
         Some(certificates)
     }
 
