@@ -4,10 +4,10 @@ use super::balancer::{self, Balancer, Shared};
 use super::balancer_body::{self, Front, Wanted};
 use super::errors::{Arm, dangling, invalid, not_found};
 use super::names::{network_id, part_id, same};
-use super::query::{self, Precondition, query};
+use super::query::{self, Precondition, query, with_body};
 use super::{balancer_view, operations, pools, public_ips, security, subnets};
 use fake_cloud_driver::{LoadBalancer, Op};
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{Cloud, Dependents, Families, LbSpec};
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -37,10 +37,10 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
 /// Replaces a load balancer: frontends that the body lacks are deleted.
 pub(super) fn put(request: &Request, name: &str) -> Plan {
     let (name, guard, base) = (name.to_owned(), Precondition::of(&request.headers), query::base(request));
-    let body = Body::<Value>::of(request);
-    let unknown = body.value.as_ref().ok().and_then(balancer_body::unknown);
+    let body = request.body::<Value>();
+    let unknown = body.as_ref().ok().and_then(balancer_body::unknown);
     let call = Call::new(Op::LbUpdate).keyed("name", &name);
-    let plan = planned_with(&Arm, call, request, body, move |_, body, cloud, now| {
+    let plan = with_body(request, call, move |body, cloud, now| {
         let before = balancer::find(cloud, &name, now);
         let shown = before.as_ref().map(|balancer| balancer_view::show(balancer, cloud));
         guard.check(shown.as_ref(), &network_id(KIND, &name))?;

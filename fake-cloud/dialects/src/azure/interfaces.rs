@@ -5,10 +5,10 @@ use super::errors::{Arm, dangling, forbidden, not_found};
 use super::machines::{self, MACHINES, region};
 use super::names::{NETWORK, SUBNET, compute_id, network_id, parent_in};
 use super::pools::{self, Pool};
-use super::query::{self, Precondition, query, tagged};
+use super::query::{self, Precondition, query, tagged, with_body};
 use super::{operations, public_ips};
 use fake_cloud_driver::{Instance, Op};
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::Cloud;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -65,7 +65,7 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
 pub(super) fn put(request: &Request, name: &str) -> Plan {
     let (name, guard, base) = (name.to_owned(), Precondition::of(&request.headers), query::base(request));
     let call = Call::on(Op::LbUpdate, machine_of(&name));
-    planned_with(&Arm, call, request, Body::<Value>::of(request), move |_, body, cloud, now| {
+    with_body(request, call, move |body, cloud, now| {
         let id = network_id(KIND, &name);
         let Ok(machine) = find(cloud, &name).cloned() else {
             return Err(forbidden("Microsoft.Network/networkInterfaces/write", &id));

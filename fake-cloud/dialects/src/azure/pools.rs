@@ -6,10 +6,10 @@
 use super::balancer::{self, Balancer, PoolSpec};
 use super::errors::{Arm, invalid, no_part, not_found};
 use super::names::{part_id, same};
-use super::query::{self, Precondition, query, tagged};
+use super::query::{self, Precondition, query, tagged, with_body};
 use super::{balancer_view, operations};
 use fake_cloud_driver::Op;
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{Cloud, LbSpec};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -138,7 +138,7 @@ pub(super) fn put(request: &Request, balancer: &str, pool: &str) -> Plan {
     let (name, pool) = (balancer.to_owned(), pool.to_owned());
     let (guard, base) = (Precondition::of(&request.headers), query::base(request));
     let call = Call::on(Op::LbUpdate, &name);
-    planned_with(&Arm, call, request, Body::<Value>::of(request), move |_, body, cloud, now| {
+    with_body(request, call, move |body, cloud, now| {
         let balancer = found(cloud, &name, now)?;
         let before = one(&balancer, &pool, cloud);
         guard.check(before.as_ref(), &part_id(&name, KIND, &pool))?;

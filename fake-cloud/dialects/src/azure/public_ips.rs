@@ -4,10 +4,10 @@
 use super::errors::{Arm, forbidden, invalid, not_found};
 use super::machines::region;
 use super::names::{LOCATION, network_id, owner_in, part_id, same};
-use super::query::{self, Precondition, query, tagged};
+use super::query::{self, Precondition, query, tagged, with_body};
 use super::{balancer, interfaces, operations};
 use fake_cloud_driver::{Auxiliary, Instance, Op};
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{AuxSpec, Cloud};
 use serde_json::{Map, Value, json};
 use std::collections::BTreeSet;
@@ -81,7 +81,7 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
 pub(super) fn put(request: &Request, name: &str) -> Plan {
     let (name, guard, base) = (name.to_owned(), Precondition::of(&request.headers), query::base(request));
     let call = Call::new(Op::AuxUpdate).keyed("name", &name).owned_by(owner_in(&name));
-    planned_with(&Arm, call, request, Body::<Value>::of(request), move |_, body, cloud, now| {
+    with_body(request, call, move |body, cloud, now| {
         let before = one(cloud, &name, now);
         let id = network_id(KIND, &name);
         guard.check(before.as_ref(), &id)?;

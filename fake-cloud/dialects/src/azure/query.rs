@@ -1,9 +1,11 @@
 //! Queries, pages and preconditions of Resource Manager.
 
-use super::errors::changed_since;
-use fake_cloud_kit::{self as kit, Answer, Error, Request};
+use super::errors::{Arm, changed_since};
+use fake_cloud_kit::{self as kit, Answer, Body, Call, Error, Plan, Request, planned};
+use fake_cloud_model::Cloud;
 use hyper::header::{HOST, HeaderMap, IF_MATCH};
 use serde_json::{Value, json};
+use std::time::Duration;
 
 /// A query; its other part is the base of links to other pages.
 pub(super) type Query = kit::Query<String>;
@@ -15,6 +17,15 @@ const PARAMETERS: &[&str] = &["api-version", "$expand", "$filter", "statusOnly"]
 pub(super) fn query(request: &Request) -> Query {
     let target = format!("{}{}", base(request), request.uri.path());
     Query::sized("$top", request, PARAMETERS, None, target)
+}
+
+/// The plan of a call with a body.
+pub(super) fn with_body<F>(request: &Request, call: Call, run: F) -> Plan
+where
+    F: FnOnce(Value, &mut Cloud, Duration) -> Result<Answer, Error> + Send + 'static,
+{
+    let Body { value, .. } = Body::<Value>::of(request);
+    planned(&Arm, call, query(request), move |_, _, cloud, now| run(value?, cloud, now))
 }
 
 /// Scheme and host of the request. A client that calls a host of the vendor does so with TLS, any other without.

@@ -5,9 +5,9 @@ use super::errors::{Arm, invalid, not_found};
 use super::names::{LOCATION, NETWORK, ROUTE_TABLE, SUBNET, network_id, same};
 use super::operations;
 use super::pools::machine_at;
-use super::query::{self, Precondition, query, tagged};
+use super::query::{self, Precondition, query, tagged, with_body};
 use fake_cloud_driver::{Op, Route};
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{Cloud, parse_cidr};
 use serde_json::{Value, json};
 use std::time::Duration;
@@ -38,9 +38,9 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
 /// Replaces the routes: those that the body lacks are deleted.
 pub(super) fn put(request: &Request, name: &str) -> Plan {
     let (name, guard, base) = (name.to_owned(), Precondition::of(&request.headers), query::base(request));
-    let body = Body::<Value>::of(request);
-    let tags = body.value.as_ref().ok().and_then(|body| body["tags"].as_object()).is_some_and(|tags| !tags.is_empty());
-    let plan = planned_with(&Arm, Call::new(Op::RouteCreate), request, body, move |_, body, cloud, now| {
+    let body = request.body::<Value>();
+    let tags = body.as_ref().ok().and_then(|body| body["tags"].as_object()).is_some_and(|tags| !tags.is_empty());
+    let plan = with_body(request, Call::new(Op::RouteCreate), move |body, cloud, now| {
         known(&name)?;
         guard.check(Some(&table(cloud, now)), &network_id(KIND, ROUTE_TABLE))?;
         let wanted = Wanted::all(&body)?;

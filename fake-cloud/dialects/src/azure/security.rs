@@ -5,10 +5,10 @@
 
 use super::errors::{Arm, invalid, not_found};
 use super::names::{LOCATION, NETWORK, SECURITY_GROUP, SUBNET, name_in, network_id, owner_in, same};
-use super::query::{self, Precondition, query, tagged};
+use super::query::{self, Precondition, query, tagged, with_body};
 use super::{operations, public_ips};
 use fake_cloud_driver::{Auxiliary, LoadBalancer, Op};
-use fake_cloud_kit::{Answer, Body, Call, Error, Plan, Request, planned, planned_with};
+use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{AuxSpec, Cloud, LbSpec, parse_cidr};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
@@ -190,7 +190,7 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
 pub(super) fn put(request: &Request, name: &str) -> Plan {
     let (name, guard, base) = (name.to_owned(), Precondition::of(&request.headers), query::base(request));
     let call = Call::new(Op::AuxUpdate);
-    planned_with(&Arm, call, request, Body::<Value>::of(request), move |_, body, cloud, now| {
+    with_body(request, call, move |body, cloud, now| {
         known(&name)?;
         guard.check(Some(&group(cloud, now)), &network_id(KIND, SECURITY_GROUP))?;
         let wanted = Part::all(&body)?;
