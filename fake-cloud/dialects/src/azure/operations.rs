@@ -8,7 +8,7 @@ use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use fake_cloud_model::Cloud;
 use hyper::header::{HeaderName, HeaderValue, LOCATION as LOCATION_HEADER};
 use hyper::StatusCode;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::time::Duration;
 
 const ASYNC_OPERATION: HeaderName = HeaderName::from_static("azure-asyncoperation");
@@ -42,10 +42,18 @@ pub(super) fn began(
     let (operation, result) = (link("operations"), link("operationResults"));
     // A resource that was replaced keeps its 200; the end of a deletion is not known yet.
     let answer = match answer.status {
-        StatusCode::OK | StatusCode::CREATED => answer,
+        StatusCode::OK | StatusCode::CREATED if !answer.body.is_empty() => updating(answer),
         _ => Answer::empty(202),
     };
     answer.with(ASYNC_OPERATION, operation).with(LOCATION_HEADER, result).retry_after(Some(RETRY_AFTER_S))
+}
+
+/// The same answer for a resource whose operation is not over: clients do not follow the operation of one whose state
+/// is final.
+fn updating(answer: Answer) -> Answer {
+    let Ok(mut resource) = serde_json::from_slice::<Value>(&answer.body) else { return answer };
+    resource["properties"]["provisioningState"] = json!("Updating");
+    Answer { body: resource.to_string().into(), ..answer }
 }
 
 /// The status of an operation.
