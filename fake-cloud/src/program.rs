@@ -36,9 +36,8 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => EXIT_USAGE,
-            Failure::Start(StartError::Listen { .. } | StartError::Tls(_) | StartError::Random) | Failure::System { .. } => {
-                EXIT_ENVIRONMENT
-            }
+            Failure::Start(StartError::Listen { .. } | StartError::Tls(_) | StartError::Random)
+            | Failure::System { .. } => EXIT_ENVIRONMENT,
             Failure::Start(
                 StartError::Dialect { .. } | StartError::DriverToken | StartError::Credential(_),
             ) => EXIT_USAGE,

@@ -271,9 +271,11 @@ impl Subject for Replica<'_> {
 
 /// Matches calls of which one has the credential of a replica; returns the replica's name.
 fn identifies() -> Matcher<Vec<Entry>, String> {
-    matcher("identify a replica", |calls: &Vec<Entry>| match calls.iter().find_map(|call| call.credential.clone()) {
-        Some(who) => Observation::Matched(who),
-        None => Observation::Pending(String::new()),
+    matcher("identify a replica", |calls: &Vec<Entry>| {
+        match calls.iter().find_map(|call| call.credential.clone()) {
+            Some(who) => Observation::Matched(who),
+            None => Observation::Pending(String::new()),
+        }
     })
 }
 

@@ -132,14 +132,18 @@ fn grouped(shared: Vec<(String, (String, Shared))>, fronts: Vec<LoadBalancer>) -
 /// The load balancer with this name.
 pub(super) fn find(cloud: &mut Cloud, name: &str, now: Duration) -> Option<Balancer> {
     let own = |candidate: &str| same(candidate, name);
-    let shared: Vec<_> =
-        cloud.auxiliaries().filter(|aux| own(&aux.name)).filter_map(shared_of).collect();
+    let shared: Vec<_> = cloud.auxiliaries().filter(|aux| own(&aux.name)).filter_map(shared_of).collect();
     let fronts = cloud.load_balancers(now).filter(|front| own(balancer_of(front))).cloned().collect();
     grouped(shared, fronts).into_iter().next()
 }
 
 /// Stores the shared part of a load balancer.
-pub(super) fn store(cloud: &mut Cloud, balancer: &Balancer, shared: &Shared, now: Duration) -> Result<(), Error> {
+pub(super) fn store(
+    cloud: &mut Cloud,
+    balancer: &Balancer,
+    shared: &Shared,
+    now: Duration,
+) -> Result<(), Error> {
     let spec = AuxSpec {
         name: balancer.name.clone(),
         owner: String::new(),

@@ -26,16 +26,42 @@ pub(super) struct Front {
 }
 
 /// The properties that are kept of a part; everything else is added by the cloud.
-const FRONTEND: &[&str] =
-    &["publicIPAddress", "publicIPPrefix", "subnet", "privateIPAddress", "privateIPAllocationMethod", "privateIPAddressVersion"];
-const RULE: &[&str] = &[
-    "protocol", "frontendPort", "backendPort", "idleTimeoutInMinutes", "enableFloatingIP", "enableTcpReset",
-    "disableOutboundSnat", "loadDistribution", "frontendIPConfiguration", "backendAddressPool", "probe",
+const FRONTEND: &[&str] = &[
+    "publicIPAddress",
+    "publicIPPrefix",
+    "subnet",
+    "privateIPAddress",
+    "privateIPAllocationMethod",
+    "privateIPAddressVersion",
 ];
-const PROBE: &[&str] =
-    &["protocol", "port", "requestPath", "intervalInSeconds", "numberOfProbes", "probeThreshold", "noHealthyBackendsBehavior"];
+const RULE: &[&str] = &[
+    "protocol",
+    "frontendPort",
+    "backendPort",
+    "idleTimeoutInMinutes",
+    "enableFloatingIP",
+    "enableTcpReset",
+    "disableOutboundSnat",
+    "loadDistribution",
+    "frontendIPConfiguration",
+    "backendAddressPool",
+    "probe",
+];
+const PROBE: &[&str] = &[
+    "protocol",
+    "port",
+    "requestPath",
+    "intervalInSeconds",
+    "numberOfProbes",
+    "probeThreshold",
+    "noHealthyBackendsBehavior",
+];
 const OUTBOUND: &[&str] = &[
-    "protocol", "allocatedOutboundPorts", "idleTimeoutInMinutes", "enableTcpReset", "frontendIPConfigurations",
+    "protocol",
+    "allocatedOutboundPorts",
+    "idleTimeoutInMinutes",
+    "enableTcpReset",
+    "frontendIPConfigurations",
     "backendAddressPool",
 ];
 /// The parts of a load balancer that this dialect does not have.
@@ -52,7 +78,10 @@ pub(super) fn read(balancer: &str, body: &Value) -> Result<Wanted, Error> {
     let properties = &body["properties"];
     let sku = body["sku"]["name"].as_str().unwrap_or("Standard");
     if !same(sku, "Standard") {
-        return Err(invalid("InvalidLoadBalancerSku", format!("The sku {sku:.40} is not supported; use Standard.")));
+        return Err(invalid(
+            "InvalidLoadBalancerSku",
+            format!("The sku {sku:.40} is not supported; use Standard."),
+        ));
     }
     let frontends = named(properties, "frontendIPConfigurations", FRONTEND)?;
     let rules = named(properties, "loadBalancingRules", RULE)?;
@@ -65,7 +94,10 @@ pub(super) fn read(balancer: &str, body: &Value) -> Result<Wanted, Error> {
             if id.is_empty() || parts.iter().any(known) {
                 return Ok(());
             }
-            Err(dangling(id, &part_id(balancer, "loadBalancingRules", rule["name"].as_str().unwrap_or_default())))
+            Err(dangling(
+                id,
+                &part_id(balancer, "loadBalancingRules", rule["name"].as_str().unwrap_or_default()),
+            ))
         };
         exists("frontendIPConfiguration", &frontends)?;
         exists("probe", &probes)?;
@@ -87,20 +119,26 @@ pub(super) fn read(balancer: &str, body: &Value) -> Result<Wanted, Error> {
 
 fn front(balancer: &str, frontend: Value, rules: &[Value], probes: &[Value]) -> Result<Front, Error> {
     let name = frontend["name"].as_str().unwrap_or_default().to_owned();
-    let own: Vec<Value> =
-        rules.iter().filter(|rule| uses(rule, "frontendIPConfiguration", &frontend["name"])).cloned().collect();
+    let own: Vec<Value> = rules
+        .iter()
+        .filter(|rule| uses(rule, "frontendIPConfiguration", &frontend["name"]))
+        .cloned()
+        .collect();
     let ports = own.iter().map(|rule| port(rule, probes)).collect::<Result<Vec<Frontend>, _>>()?;
     let twice = |(index, port): (usize, &Frontend)| {
         ports[..index].iter().any(|other| (other.port, &other.protocol) == (port.port, &port.protocol))
     };
     if ports.iter().enumerate().any(twice) {
-        let text = format!("Two load balancing rules of the frontend {name:.80} have the same port and protocol.");
+        let text =
+            format!("Two load balancing rules of the frontend {name:.80} have the same port and protocol.");
         return Err(invalid("RulesUseSameFrontendPortProtocolAndIPConfig", text));
     }
     let by_source = |rule: &Value| {
         rule["properties"]["loadDistribution"].as_str().is_some_and(|text| text.starts_with("SourceIP"))
     };
-    let pool = own.first().map(|rule| name_in(rule["properties"]["backendAddressPool"]["id"].as_str().unwrap_or_default()));
+    let pool = own
+        .first()
+        .map(|rule| name_in(rule["properties"]["backendAddressPool"]["id"].as_str().unwrap_or_default()));
     let own_probes: Vec<&Value> =
         probes.iter().filter(|probe| own.iter().any(|rule| uses(rule, "probe", &probe["name"]))).collect();
     let properties = &frontend["properties"];
@@ -110,11 +148,13 @@ fn front(balancer: &str, frontend: Value, rules: &[Value], probes: &[Value]) -> 
         let text = format!("The frontend {name:.80} has neither a public IP address nor a subnet.");
         return Err(invalid("FrontendIPConfigurationMustHaveSubnetOrPublicIp", text));
     }
-    let details = json!({"balancer": balancer, "pool": pool, "frontend": frontend, "rules": own, "probes": own_probes});
+    let details =
+        json!({"balancer": balancer, "pool": pool, "frontend": frontend, "rules": own, "probes": own_probes});
     let spec = LbSpec {
         owner: owner_in(&name).to_owned(),
         health_check: ports.first().and_then(|port| port.health_check.clone()),
-        session_affinity: if !own.is_empty() && own.iter().all(by_source) { "ClientIP" } else { "None" }.to_owned(),
+        session_affinity: if !own.is_empty() && own.iter().all(by_source) { "ClientIP" } else { "None" }
+            .to_owned(),
         frontends: ports,
         details,
         name,
@@ -129,7 +169,10 @@ fn port(rule: &Value, probes: &[Value]) -> Result<Frontend, Error> {
     let number = |field: &str| properties[field].as_u64().and_then(|port| u16::try_from(port).ok());
     let name = rule["name"].as_str().unwrap_or_default();
     let (Some(front), Some(back)) = (number("frontendPort"), number("backendPort")) else {
-        return Err(invalid("InvalidRequestFormat", format!("The rule {name:.80} lacks a port, or it is not one.")));
+        return Err(invalid(
+            "InvalidRequestFormat",
+            format!("The rule {name:.80} lacks a port, or it is not one."),
+        ));
     };
     let protocol = match properties["protocol"].as_str().unwrap_or_default().to_ascii_lowercase().as_str() {
         "tcp" => "TCP",
@@ -149,18 +192,23 @@ fn port(rule: &Value, probes: &[Value]) -> Result<Frontend, Error> {
 
 fn check(probe: &Value) -> Result<HealthCheck, Error> {
     let properties = &probe["properties"];
-    let http = properties["protocol"].as_str().is_some_and(|text| text.to_ascii_lowercase().starts_with("http"));
+    let http =
+        properties["protocol"].as_str().is_some_and(|text| text.to_ascii_lowercase().starts_with("http"));
     let port = properties["port"].as_u64().and_then(|port| u16::try_from(port).ok());
     let path = properties["requestPath"].as_str().filter(|_| http).unwrap_or_default();
     let Some(port) = port else {
         let name = probe["name"].as_str().unwrap_or_default();
-        return Err(invalid("InvalidRequestFormat", format!("The probe {name:.80} lacks a port, or it is not one.")));
+        return Err(invalid(
+            "InvalidRequestFormat",
+            format!("The probe {name:.80} lacks a port, or it is not one."),
+        ));
     };
     Ok(HealthCheck { protocol: if http { "HTTP" } else { "TCP" }.to_owned(), path: path.to_owned(), port })
 }
 
 fn pools(properties: &Value) -> Result<Vec<PoolSpec>, Error> {
-    let parts = named(properties, "backendAddressPools", &["loadBalancerBackendAddresses", "virtualNetwork"])?;
+    let parts =
+        named(properties, "backendAddressPools", &["loadBalancerBackendAddresses", "virtualNetwork"])?;
     let one = |part: Value| PoolSpec {
         name: part["name"].as_str().unwrap_or_default().to_owned(),
         addresses: list(&part["properties"]["loadBalancerBackendAddresses"])

@@ -114,7 +114,9 @@ fn rule(balancer: &Balancer, front: &LoadBalancer, port: &Frontend) -> Rule {
         checked(probe.unwrap_or_else(|| json!({"name": name, "properties": {"intervalInSeconds": 5}})), check)
     });
     rule["properties"]["probe"] = match &probe {
-        Some(probe) => json!({"id": part_id(&balancer.name, PROBES, probe["name"].as_str().unwrap_or_default())}),
+        Some(probe) => {
+            json!({"id": part_id(&balancer.name, PROBES, probe["name"].as_str().unwrap_or_default())})
+        }
         None => Value::Null,
     };
     Rule { shown: part(balancer, RULES, rule, None), probe }

@@ -123,7 +123,8 @@ fn replace(
     for (wanted, address) in fronts.into_iter().zip(addresses) {
         let existing = present.fronts.iter().find(|front| same(&front.name, &wanted.spec.name));
         let pool = wanted.spec.details["pool"].as_str().unwrap_or_default();
-        let members = shared.pools.iter().find(|spec| same(&spec.name, pool)).map(|spec| spec.members.clone());
+        let members =
+            shared.pools.iter().find(|spec| same(&spec.name, pool)).map(|spec| spec.members.clone());
         let backends: Vec<String> = members.into_iter().flatten().collect();
         let Front { spec, public, .. } = wanted;
         let id = match existing {

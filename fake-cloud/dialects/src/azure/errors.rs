@@ -91,7 +91,8 @@ pub(super) fn bad_version(text: &str) -> Error {
 
 /// The error for a resource that has changed since the caller has read it.
 pub(super) fn changed_since(id: &str) -> Error {
-    let message = format!("Precondition failed. The resource {id:.300} has another etag than the If-Match header.");
+    let message =
+        format!("Precondition failed. The resource {id:.300} has another etag than the If-Match header.");
     Error::said(412, "PreconditionFailed", message)
 }
 

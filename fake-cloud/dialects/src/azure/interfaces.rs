@@ -77,7 +77,12 @@ pub(super) fn put(request: &Request, name: &str) -> Plan {
         }
         let failure = cloud.take_action_failure();
         if failure.is_none() {
-            for (pool, joins) in change.joined.iter().map(|pool| (pool, true)).chain(change.left.iter().map(|pool| (pool, false))) {
+            for (pool, joins) in change
+                .joined
+                .iter()
+                .map(|pool| (pool, true))
+                .chain(change.left.iter().map(|pool| (pool, false)))
+            {
                 pools::set(cloud, pool, &machine.id, joins, now)?;
             }
         }
@@ -116,8 +121,9 @@ impl Change {
 /// The ids of the pools in the configurations of an interface, in lower case.
 fn wanted_pools(body: &Value) -> BTreeSet<String> {
     let configurations = body["properties"]["ipConfigurations"].as_array().into_iter().flatten();
-    let pools = configurations
-        .flat_map(|one| one["properties"]["loadBalancerBackendAddressPools"].as_array().into_iter().flatten());
+    let pools = configurations.flat_map(|one| {
+        one["properties"]["loadBalancerBackendAddressPools"].as_array().into_iter().flatten()
+    });
     pools.filter_map(|pool| pool["id"].as_str()).map(str::to_ascii_lowercase).collect()
 }
 

@@ -25,7 +25,9 @@ pub(super) fn meaning(request: &Request, call: Call, cloud: &mut Cloud, now: Dur
                 let Some(machine) = interfaces::machine_in(cloud, path).cloned() else { return call };
                 let change = interfaces::Change::of(&machine, &body, cloud, now);
                 let pools: Vec<Pool> = change.joined.into_iter().chain(change.left).collect();
-                return pools.iter().fold(call, |call, pool| about_pool(call, &pool.balancer, &pool.name, cloud, now));
+                return pools
+                    .iter()
+                    .fold(call, |call, pool| about_pool(call, &pool.balancer, &pool.name, cloud, now));
             }
             match named(balancers::KIND) {
                 Some(name) => about_balancer(name, &body, cloud, now).unwrap_or(call),
@@ -33,7 +35,8 @@ pub(super) fn meaning(request: &Request, call: Call, cloud: &mut Cloud, now: Dur
             }
         }
         (&Method::DELETE, Op::LbDelete) => {
-            let Some(balancer) = named(balancers::KIND).and_then(|name| balancer::find(cloud, name, now)) else {
+            let Some(balancer) = named(balancers::KIND).and_then(|name| balancer::find(cloud, name, now))
+            else {
                 return call;
             };
             let fronts: Vec<LbSpec> = balancer.fronts.iter().map(LbSpec::of).collect();
@@ -65,7 +68,9 @@ fn about_balancer(name: &str, body: &Value, cloud: &mut Cloud, now: Duration) ->
         ([], []) if removed.is_empty() => return Some(Call::new(Op::LbUpdate).keyed("name", name)),
         ([], []) => (Op::LbDelete, removed),
         ([], changed) => (Op::LbUpdate, changed.iter().chain(&removed).cloned().collect()),
-        (created, changed) => (Op::LbCreate, created.iter().chain(changed).chain(&removed).cloned().collect()),
+        (created, changed) => {
+            (Op::LbCreate, created.iter().chain(changed).chain(&removed).cloned().collect())
+        }
     };
     Some(about_fronts(Call::new(op), fronts.iter().map(|front| (front.name.as_str(), front.owner.as_str()))))
 }
@@ -78,7 +83,9 @@ fn about_pool(call: Call, balancer: &str, pool: &str, cloud: &mut Cloud, now: Du
         [one] => Some(one.owner.clone()),
         _ => None,
     };
-    let named = fronts.iter().fold(call, |call, front| call.naming(&front.id).naming(&front.name).naming(&front.owner));
+    let named = fronts
+        .iter()
+        .fold(call, |call, front| call.naming(&front.id).naming(&front.name).naming(&front.owner));
     Call { owner: named.owner.clone().or(owner), ..named }
 }
 
@@ -87,14 +94,19 @@ fn about_rules(request: &Request, call: Call, cloud: &mut Cloud, now: Duration) 
         return call;
     };
     let difference = security::Difference::of(cloud, &wanted);
-    let op = match (difference.created.is_empty(), difference.changed.is_empty(), difference.removed.is_empty()) {
-        (false, _, _) => Op::AuxCreate,
-        (true, true, false) => Op::AuxDelete,
-        (true, _, _) => Op::AuxUpdate,
-    };
+    let op =
+        match (difference.created.is_empty(), difference.changed.is_empty(), difference.removed.is_empty()) {
+            (false, _, _) => Op::AuxCreate,
+            (true, true, false) => Op::AuxDelete,
+            (true, _, _) => Op::AuxUpdate,
+        };
     let removed = difference.removed.iter().map(|(_, part)| part);
-    let parts: Vec<&security::Part> =
-        difference.created.iter().chain(difference.changed.iter().map(|(_, part)| part)).chain(removed).collect();
+    let parts: Vec<&security::Part> = difference
+        .created
+        .iter()
+        .chain(difference.changed.iter().map(|(_, part)| part))
+        .chain(removed)
+        .collect();
     let mut call = Call { op, ..call };
     let mut owners = Vec::new();
     for part in parts {
@@ -114,7 +126,11 @@ fn about_routes(request: &Request, call: Call, cloud: &Cloud) -> Call {
     let wanted = request.body::<Value>().ok().and_then(|body| route_tables::Wanted::all(&body).ok());
     let Some(wanted) = wanted else { return call };
     let difference = route_tables::Difference::of(cloud, &wanted);
-    let op = if difference.created.is_empty() && !difference.removed.is_empty() { Op::RouteDelete } else { Op::RouteCreate };
+    let op = if difference.created.is_empty() && !difference.removed.is_empty() {
+        Op::RouteDelete
+    } else {
+        Op::RouteCreate
+    };
     let call = Call { op, ..call };
     let call = difference.created.iter().fold(call, |call, route| {
         let target = pools::machine_at(cloud, &route.hop);
@@ -122,7 +138,11 @@ fn about_routes(request: &Request, call: Call, cloud: &Cloud) -> Call {
     });
     difference.removed.iter().fold(call, |call, route| {
         let target = route.target_instance.as_deref().unwrap_or_default();
-        let call = if op == Op::RouteDelete { call.keyed("destination", &route.destination) } else { call.naming(&route.destination) };
+        let call = if op == Op::RouteDelete {
+            call.keyed("destination", &route.destination)
+        } else {
+            call.naming(&route.destination)
+        };
         call.naming(&route.id).naming(target)
     })
 }

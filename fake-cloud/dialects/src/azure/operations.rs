@@ -6,8 +6,8 @@ use super::query::query;
 use fake_cloud_driver::Op;
 use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use fake_cloud_model::Cloud;
-use hyper::header::{HeaderName, HeaderValue, LOCATION as LOCATION_HEADER};
 use hyper::StatusCode;
+use hyper::header::{HeaderName, HeaderValue, LOCATION as LOCATION_HEADER};
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -80,7 +80,11 @@ pub(super) fn result(request: &Request, id: &str) -> Plan {
     let id = id.to_owned();
     planned(&Arm, Call::new(Op::Other), query(request), move |_, _, cloud, now| {
         let action = cloud.action(&id).ok_or_else(|| no_part(&id))?;
-        let answer = if action.runs(now) { Answer::empty(202).retry_after(Some(RETRY_AFTER_S)) } else { Answer::empty(204) };
+        let answer = if action.runs(now) {
+            Answer::empty(202).retry_after(Some(RETRY_AFTER_S))
+        } else {
+            Answer::empty(204)
+        };
         Ok(answer)
     })
 }

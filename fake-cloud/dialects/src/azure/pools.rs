@@ -60,7 +60,13 @@ pub(super) fn all(cloud: &mut Cloud, now: Duration) -> Vec<Pool> {
 }
 
 /// Puts a machine into a pool, or takes it out.
-pub(super) fn set(cloud: &mut Cloud, pool: &Pool, machine: &str, joins: bool, now: Duration) -> Result<(), Error> {
+pub(super) fn set(
+    cloud: &mut Cloud,
+    pool: &Pool,
+    machine: &str,
+    joins: bool,
+    now: Duration,
+) -> Result<(), Error> {
     let mut members = pool.members.clone();
     if joins {
         members.insert(machine.to_owned());
@@ -188,7 +194,9 @@ fn found(cloud: &mut Cloud, name: &str, now: Duration) -> Result<Balancer, Error
 }
 
 fn one(balancer: &Balancer, pool: &str, cloud: &Cloud) -> Option<Value> {
-    balancer_view::pools(balancer, cloud).into_iter().find(|shown| shown["name"].as_str().is_some_and(|name| same(name, pool)))
+    balancer_view::pools(balancer, cloud)
+        .into_iter()
+        .find(|shown| shown["name"].as_str().is_some_and(|name| same(name, pool)))
 }
 
 /// The addresses of a pool by address: as they were written, and those that the driver API has added.
@@ -202,14 +210,12 @@ pub(super) fn addresses(pool: &Pool, spec: &PoolSpec, cloud: &Cloud) -> Vec<Valu
         }
     }
     let ip_of = |id: &String| match cloud.instance(id) {
-        Ok(machine) => {
-            machine.addresses.iter().find(|a| a.kind == "InternalIP").map(|a| a.address.clone())
-        }
+        Ok(machine) => machine.addresses.iter().find(|a| a.kind == "InternalIP").map(|a| a.address.clone()),
         Err(_) => Some(id.clone()),
     };
-    shown.extend(left.iter().filter_map(|id| {
-        Some(json!({"name": id, "properties": {"ipAddress": ip_of(id)?}}))
-    }));
+    shown.extend(
+        left.iter().filter_map(|id| Some(json!({"name": id, "properties": {"ipAddress": ip_of(id)?}}))),
+    );
     shown
 }
 

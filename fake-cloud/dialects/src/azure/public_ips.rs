@@ -22,8 +22,14 @@ pub(super) const AUX: &str = "public-ip";
 /// What follows the machine's name in that of its public address.
 const SUFFIX: &str = "-pip";
 /// The properties that are kept of a request; the cloud adds all others.
-const KEPT: &[&str] =
-    &["publicIPAddressVersion", "idleTimeoutInMinutes", "dnsSettings", "ipTags", "publicIPPrefix", "ddosSettings"];
+const KEPT: &[&str] = &[
+    "publicIPAddressVersion",
+    "idleTimeoutInMinutes",
+    "dnsSettings",
+    "ipTags",
+    "publicIPPrefix",
+    "ddosSettings",
+];
 
 /// The name of a machine's public address.
 pub(super) fn of_machine(machine: &str) -> String {
@@ -53,7 +59,8 @@ pub(super) fn attach(cloud: &mut Cloud, name: &str, front: &str, now: Duration) 
     let Some(aux) = find(cloud, name).filter(|aux| aux.load_balancer.as_deref() != Some(front)) else {
         return Ok(());
     };
-    let spec = AuxSpec { name: aux.name, owner: aux.owner, load_balancer: Some(front.to_owned()), spec: aux.spec };
+    let spec =
+        AuxSpec { name: aux.name, owner: aux.owner, load_balancer: Some(front.to_owned()), spec: aux.spec };
     cloud.update_auxiliary(AUX, &aux.id, spec, now)?;
     Ok(())
 }

@@ -39,7 +39,8 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
 pub(super) fn put(request: &Request, name: &str) -> Plan {
     let (name, guard, base) = (name.to_owned(), Precondition::of(&request.headers), query::base(request));
     let body = request.body::<Value>();
-    let tags = body.as_ref().ok().and_then(|body| body["tags"].as_object()).is_some_and(|tags| !tags.is_empty());
+    let tags =
+        body.as_ref().ok().and_then(|body| body["tags"].as_object()).is_some_and(|tags| !tags.is_empty());
     let plan = with_body(request, Call::new(Op::RouteCreate), move |body, cloud, now| {
         known(&name)?;
         guard.check(Some(&table(cloud, now)), &network_id(KIND, ROUTE_TABLE))?;
@@ -131,7 +132,8 @@ impl Wanted {
                 return Err(invalid("InvalidResourceName", why));
             }
             if parse_cidr(&one.destination).is_none_or(|range| range != range.trunc()) {
-                let why = format!("Address prefix {:.60} of the route {} is not valid.", one.destination, one.name);
+                let why =
+                    format!("Address prefix {:.60} of the route {} is not valid.", one.destination, one.name);
                 return Err(invalid("InvalidAddressPrefixFormat", why));
             }
             if wanted.iter().any(|known| known.destination == one.destination) {

@@ -3,7 +3,8 @@
 use super::errors::{Arm, bad_version, no_group, no_subscription, no_version};
 use super::names::{GROUP, SUBSCRIPTION, same};
 use super::{
-    balancers, fixed, identity, interfaces, machines, operations, pools, public_ips, route_tables, security, subnets,
+    balancers, fixed, identity, interfaces, machines, operations, pools, public_ips, route_tables, security,
+    subnets,
 };
 use fake_cloud_driver::Op;
 use fake_cloud_kit::{Error, Plan, Request, Voice};
@@ -63,7 +64,8 @@ fn problem(request: &Request, parts: &[&str]) -> Option<Error> {
 /// Whether a text is a version of an API: a date, possibly of a preview.
 fn is_version(text: &str) -> bool {
     let date = text.strip_suffix("-preview").unwrap_or(text);
-    let digits = |part: &str, length: usize| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
+    let digits =
+        |part: &str, length: usize| part.len() == length && part.bytes().all(|byte| byte.is_ascii_digit());
     let parts: Vec<&str> = date.split('-').collect();
     matches!(parts.as_slice(), [year, month, day] if digits(year, 4) && digits(month, 2) && digits(day, 2))
 }
@@ -73,11 +75,15 @@ fn compute(request: &Request, kinds: &[&str], parts: &[&str]) -> Option<Plan> {
     Some(match (&request.method, kinds, parts) {
         (&Method::GET, ["virtualmachines"], _) => machines::list(request),
         (&Method::GET, ["virtualmachines", _], [_, name]) => machines::get(request, name),
-        (&Method::GET, ["virtualmachines", _, "instanceview"], [_, name, _]) => machines::instance_view(request, name),
+        (&Method::GET, ["virtualmachines", _, "instanceview"], [_, name, _]) => {
+            machines::instance_view(request, name)
+        }
         (&(Method::PUT | Method::PATCH | Method::DELETE), ["virtualmachines", _], [_, name])
         | (&Method::POST, ["virtualmachines", _, _], [_, name, _]) => machines::refused(request, name),
         (&Method::GET, ["availabilitysets" | "virtualmachinescalesets"], _) => machines::no_sets(request),
-        (&Method::GET, ["availabilitysets", _], [_, name]) => machines::no_set(request, "availabilitySets", name),
+        (&Method::GET, ["availabilitysets", _], [_, name]) => {
+            machines::no_set(request, "availabilitySets", name)
+        }
         (&Method::GET, ["virtualmachinescalesets", _], [_, name]) => {
             machines::no_set(request, "virtualMachineScaleSets", name)
         }
@@ -98,7 +104,9 @@ fn network(request: &Request, kinds: &[&str], parts: &[&str]) -> Option<Plan> {
         (&Method::GET, ["loadbalancers", _], [_, name]) => balancers::get(request, name),
         (&Method::PUT, ["loadbalancers", _], [_, name]) => balancers::put(request, name),
         (&Method::DELETE, ["loadbalancers", _], [_, name]) => balancers::delete(request, name),
-        (&Method::GET, ["loadbalancers", _, "backendaddresspools"], [_, name, _]) => pools::list(request, name),
+        (&Method::GET, ["loadbalancers", _, "backendaddresspools"], [_, name, _]) => {
+            pools::list(request, name)
+        }
         (&Method::GET, ["loadbalancers", _, "backendaddresspools", _], [_, name, _, pool]) => {
             pools::get(request, name, pool)
         }

@@ -47,14 +47,18 @@ impl Part {
             }
             let mut properties = rule["properties"].clone();
             let Some(fields) = properties.as_object_mut() else {
-                return Err(invalid("InvalidRequestFormat", format!("The security rule {name:.80} is empty.")));
+                return Err(invalid(
+                    "InvalidRequestFormat",
+                    format!("The security rule {name:.80} is empty."),
+                ));
             };
             fields.remove("provisioningState");
             let single = fields.remove("destinationAddressPrefix").filter(Value::is_string);
             let several = fields.remove("destinationAddressPrefixes").unwrap_or_default();
             fields.retain(|_, value| !value.is_null());
             let several = several.as_array().into_iter().flatten().filter_map(Value::as_str);
-            let destinations: BTreeSet<&str> = single.as_ref().and_then(Value::as_str).into_iter().chain(several).collect();
+            let destinations: BTreeSet<&str> =
+                single.as_ref().and_then(Value::as_str).into_iter().chain(several).collect();
             if destinations.is_empty() {
                 let why = format!("The security rule {name:.80} has no destination.");
                 return Err(invalid("SecurityRuleInvalidAddressPrefix", why));
@@ -96,7 +100,8 @@ impl Part {
         let properties = &self.rule["properties"];
         let is = |field: &str, word: &str| properties[field].as_str().is_some_and(|text| same(text, word));
         let single = properties["sourceAddressPrefix"].as_str().into_iter();
-        let several = properties["sourceAddressPrefixes"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let several =
+            properties["sourceAddressPrefixes"].as_array().into_iter().flatten().filter_map(Value::as_str);
         (is("access", "Allow") && is("direction", "Inbound")).then(|| single.chain(several).collect())
     }
 }
@@ -160,7 +165,9 @@ pub(super) fn apply(cloud: &mut Cloud, ids: &BTreeSet<String>, now: Duration) ->
     for front in fronts.iter().filter(|front| ids.contains(&front.id)) {
         let address = address_of(front, cloud);
         let own = |part: &&(Auxiliary, Part)| address.is_some() && part.1.destination.parse().ok() == address;
-        for (aux, part) in parts.iter().filter(own).filter(|(aux, _)| aux.load_balancer.as_ref() != Some(&front.id)) {
+        for (aux, part) in
+            parts.iter().filter(own).filter(|(aux, _)| aux.load_balancer.as_ref() != Some(&front.id))
+        {
             cloud.update_auxiliary(AUX, &aux.id, part.spec(Some(front), front.owner.clone()), now)?;
         }
         let source_ranges = ranges(parts.iter().filter(own).map(|(_, part)| part));
@@ -273,7 +280,10 @@ fn group(cloud: &mut Cloud, now: Duration) -> Value {
             continue;
         }
         let entry = rules.entry(part.rule_name().to_owned());
-        entry.or_insert_with(|| (part.rule.clone(), part.single, Vec::new())).2.push(part.destination.clone());
+        entry
+            .or_insert_with(|| (part.rule.clone(), part.single, Vec::new()))
+            .2
+            .push(part.destination.clone());
     }
     let id = network_id(KIND, SECURITY_GROUP);
     let mut rules: Vec<Value> = rules
