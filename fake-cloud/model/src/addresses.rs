@@ -1,10 +1,8 @@
 //! The public addresses of load balancers, from the ranges reserved for documentation (RFC 5737) and
 //! benchmarks (RFC 2544), so that they can never belong to a real host.
 
-use super::{Cloud, Refusal};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
-use std::time::Duration;
 
 /// The number of addresses in each documentation range: those of a /24 without the first and the last.
 const DOCUMENTATION_COUNT: u32 = 254;
@@ -14,18 +12,6 @@ const DOCUMENTATION: [Ipv4Addr; 2] = [Ipv4Addr::new(203, 0, 113, 1), Ipv4Addr::n
 const BENCHMARK: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// Addresses in 198.18.0.0/15 without the first and the last.
 const BENCHMARK_COUNT: u32 = (1 << 17) - 2;
-
-impl Cloud {
-    /// A public IPv4 address for an object that exists before its load balancer. Neither a load balancer has
-    /// it, nor is it one of `others`.
-    ///
-    /// # Errors
-    /// When no address is left.
-    pub fn free_address(&mut self, others: BTreeSet<IpAddr>, now: Duration) -> Result<IpAddr, Refusal> {
-        self.load_balancers.settle(now);
-        self.load_balancers.free_address(others)
-    }
-}
 
 /// Assigns addresses in turn, so that a released one is reused as late as possible.
 #[derive(Debug, Default)]

@@ -120,7 +120,9 @@ async fn a_fault_is_for_the_service_whose_frontend_changes() {
 #[tokio::test]
 async fn an_action_that_fails_changes_nothing() {
     let cloud = served().await;
-    cloud.inject(on(Op::LbDelete), Effect::FailAction { code: "AnotherOperationInProgress".to_owned() }).await;
+    cloud
+        .inject(on(Op::LbDelete), Effect::FailAction { code: "AnotherOperationInProgress".to_owned() })
+        .await;
     let accepted = cloud.put(&path("loadBalancers/kubernetes"), balancer(&[ONE])).await.answers(200);
     assert_eq!(accepted["properties"]["provisioningState"], "Updating", "its end is not known yet");
     assert_eq!(cloud.driver.inventory().await.expect("an inventory").load_balancers.len(), 2);

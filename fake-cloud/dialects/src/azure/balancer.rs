@@ -3,7 +3,6 @@
 //! everything that its Services share (pools, outbound rules, tags) is an auxiliary object.
 
 use super::names::{LOCATION, same};
-use super::pools::Pool;
 use fake_cloud_driver::{Auxiliary, LbState, LoadBalancer};
 use fake_cloud_kit::Error;
 use fake_cloud_model::{AuxSpec, Cloud};
@@ -72,12 +71,6 @@ pub(super) struct Balancer {
 impl Balancer {
     fn named(name: &str) -> Balancer {
         Balancer { name: name.to_owned(), shared: None, fronts: Vec::new() }
-    }
-
-    /// Its backend pools, with their members.
-    pub(super) fn pools(&self, cloud: &Cloud) -> Vec<Pool> {
-        let Some((_, shared)) = &self.shared else { return Vec::new() };
-        shared.pools.iter().map(|spec| Pool::of(self, spec, cloud)).collect()
     }
 
     /// Its frontends whose rules lead to this pool.

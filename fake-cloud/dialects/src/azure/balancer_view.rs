@@ -2,8 +2,8 @@
 //! driver API may have changed, and the fields that the cloud adds.
 
 use super::balancer::Balancer;
-use super::names::{name_in, network_id, part_id, same};
-use super::pools::{self, Pool};
+use super::members::{self, Pool};
+use super::names::{POOLS, name_in, network_id, part_id, same};
 use super::query::tagged;
 use fake_cloud_driver::{Frontend, HealthCheck, LbState, LoadBalancer};
 use fake_cloud_model::Cloud;
@@ -76,7 +76,7 @@ fn pools_with(balancer: &Balancer, rules: &[Value], cloud: &Cloud) -> Vec<Value>
         let pool = Pool::of(balancer, spec, cloud);
         let users = rules.iter().filter(|rule| refers(rule, "backendAddressPool", &json!(pool.name)));
         let users = users.map(|rule| json!({"id": rule["id"]})).collect();
-        pools::shown(&pool, spec, users, cloud)
+        members::shown(&pool, spec, users, cloud)
     };
     shared.pools.iter().map(one).collect()
 }
@@ -132,7 +132,7 @@ fn unwritten(balancer: &Balancer, front: &LoadBalancer, port: &Frontend) -> Valu
         "idleTimeoutInMinutes": 4,
         "loadDistribution": "Default",
         "frontendIPConfiguration": {"id": part_id(&balancer.name, FRONTENDS, &front.name)},
-        "backendAddressPool": {"id": part_id(&balancer.name, pools::KIND, pool)},
+        "backendAddressPool": {"id": part_id(&balancer.name, POOLS, pool)},
     }})
 }
 

@@ -3,9 +3,10 @@
 use super::balancer::{self, Balancer, Shared};
 use super::balancer_body::{self, Front, Wanted};
 use super::errors::{Arm, dangling, invalid, not_found};
-use super::names::{network_id, part_id, same};
+use super::members::Pool;
+use super::names::{PUBLIC_ADDRESSES, network_id, part_id, same};
 use super::query::{self, Precondition, query, with_body};
-use super::{balancer_view, operations, pools, public_ips, security, subnets};
+use super::{balancer_view, members, operations, public_ips, security, subnets};
 use fake_cloud_driver::{LoadBalancer, Op};
 use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{Cloud, Dependents, Families, LbSpec};
@@ -84,7 +85,7 @@ fn addresses(cloud: &mut Cloud, name: &str, wanted: &Wanted, now: Duration) -> R
         let by = part_id(name, "frontendIPConfigurations", &front.spec.name);
         let address = match &front.public {
             Some(public) => {
-                let id = network_id(public_ips::KIND, public);
+                let id = network_id(PUBLIC_ADDRESSES, public);
                 let address = public_ips::find(cloud, public).ok_or_else(|| dangling(&id, &by))?;
                 let user = public_ips::user_of(&address, cloud, now);
                 if let Some(user) = user.filter(|user| !same(user, &by)) {
@@ -151,13 +152,13 @@ fn replace(
 
 /// Members stay in their pools: interfaces join and leave by themselves.
 fn keep_members(cloud: &Cloud, shared: &mut Shared, before: Option<&Balancer>) {
-    let present = before.map(|balancer| balancer.pools(cloud)).unwrap_or_default();
+    let present = before.map(|balancer| Pool::all_of(balancer, cloud)).unwrap_or_default();
     for spec in &mut shared.pools {
         spec.members = if spec.addresses.is_empty() {
             let pool = present.iter().find(|pool| same(&pool.name, &spec.name) && !pool.by_address);
             pool.map(|pool| pool.members.clone()).unwrap_or_default()
         } else {
-            pools::members_in(cloud, &spec.addresses)
+            members::members_in(cloud, &spec.addresses)
         };
     }
 }

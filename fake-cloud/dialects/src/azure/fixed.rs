@@ -2,21 +2,20 @@
 //! availability zones.
 
 use super::errors::{Arm, not_found};
-use super::names::{GROUP, LOCATION, SUBSCRIPTION, TENANT, same};
+use super::names::{ARM_HOST, GROUP, LOCATION, LOGIN_HOST, SUBSCRIPTION, TENANT, same};
 use super::query::{self, base, query};
-use super::{ARM_HOST, identity};
 use fake_cloud_driver::Op;
 use fake_cloud_kit::{Answer, Call, Plan, Request, planned};
 use serde_json::{Value, json};
 
-/// The endpoints of the cloud, for clients that are told only this one (`resourceManagerEndpoint`); no token is
+/// The endpoints of the cloud, for clients that know only this one (`resourceManagerEndpoint`); no token is
 /// needed.
 pub(super) fn endpoints(request: &Request) -> Plan {
     let base = base(request);
     let shown = json!([{
         "name": "AzureCloud",
         "resourceManager": base,
-        "authentication": {"loginEndpoint": format!("https://{}", identity::HOST),
+        "authentication": {"loginEndpoint": format!("https://{}", LOGIN_HOST),
             "audiences": [format!("https://{ARM_HOST}/")], "tenant": "common", "identityProvider": "AAD"},
         "suffixes": {"storage": "core.windows.net", "acrLoginServer": "azurecr.io"},
     }]);

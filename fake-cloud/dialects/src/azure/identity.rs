@@ -1,9 +1,9 @@
 //! Entra ID: the description of the endpoints, and tokens for client credentials.
 //!
 //! A token is the credential itself: the client secret is returned as the access token, so that replicas with
-//! different secrets can be told apart, and a credential that is removed is not accepted any more.
+//! different secrets can be distinguished, and a credential that is removed is not accepted any more.
 
-use super::names::{CLIENT, TENANT, same};
+use super::names::{CLIENT, LOGIN_HOST, TENANT, same};
 use super::query::base;
 use fake_cloud_driver::Op;
 use fake_cloud_kit::{Answer, Call, Denial, Identity, Plan, Request};
@@ -11,8 +11,6 @@ use fake_cloud_recording::credentials::Credentials;
 use hyper::Method;
 use serde_json::{Value, json};
 
-/// The host of Entra ID.
-pub(super) const HOST: &str = "login.microsoftonline.com";
 /// How long a token is valid, in seconds.
 const LIFE_S: u64 = 86_399;
 
@@ -116,7 +114,7 @@ fn no_tenant(tenant: &str) -> Value {
 
 fn refusal(error: &str, code: u32, text: &str) -> Value {
     json!({"error": error, "error_description": text, "error_codes": [code],
-        "error_uri": format!("https://{HOST}/error?code={code}")})
+        "error_uri": format!("https://{LOGIN_HOST}/error?code={code}")})
 }
 
 fn endpoints(base: &str, tenant: &str) -> Value {
@@ -134,7 +132,7 @@ fn instances(base: &str) -> Value {
     json!({
         "tenant_discovery_endpoint": format!("{base}/{TENANT}/v2.0/.well-known/openid-configuration"),
         "api-version": "1.1",
-        "metadata": [{"preferred_network": HOST, "preferred_cache": "login.windows.net",
-            "aliases": [HOST, "login.windows.net", "login.microsoft.com", "sts.windows.net"]}],
+        "metadata": [{"preferred_network": LOGIN_HOST, "preferred_cache": "login.windows.net",
+            "aliases": [LOGIN_HOST, "login.windows.net", "login.microsoft.com", "sts.windows.net"]}],
     })
 }

@@ -3,10 +3,13 @@
 
 use super::errors::{Arm, dangling, forbidden, not_found};
 use super::machines::{self, MACHINES, region};
-use super::names::{NETWORK, SUBNET, compute_id, network_id, parent_in};
-use super::pools::{self, Pool};
+use super::members::{self, Pool};
+use super::names::{
+    FIRST_CONFIGURATION, INTERFACE_SUFFIX, INTERFACES, NETWORK, PUBLIC_ADDRESSES, SUBNET, compute_id,
+    interface_of, network_id, parent_in, public_address_of,
+};
+use super::operations;
 use super::query::{self, Precondition, query, tagged, with_body};
-use super::{operations, public_ips};
 use fake_cloud_driver::{Instance, Op};
 use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::Cloud;
@@ -16,38 +19,21 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 const PROVIDER: &str = "Microsoft.Network";
-/// The kind of network interfaces.
-pub(super) const KIND: &str = "networkInterfaces";
-/// What follows the machine's name in that of its network interface.
-const SUFFIX: &str = "-nic";
-/// The name of the first configuration of an interface.
-const FIRST: &str = "ipconfig1";
-
-/// The name of a machine's network interface.
-pub(super) fn name_of(machine: &str) -> String {
-    format!("{machine}{SUFFIX}")
-}
-
 /// The machine of the network interface with this name.
-pub(super) fn machine_of(interface: &str) -> &str {
-    interface.strip_suffix(SUFFIX).unwrap_or(interface)
-}
-
-/// The id of the first configuration of a machine's interface.
-pub(super) fn configuration_id(machine: &str) -> String {
-    format!("{}/ipConfigurations/{FIRST}", network_id(KIND, &name_of(machine)))
+fn machine_of(interface: &str) -> &str {
+    interface.strip_suffix(INTERFACE_SUFFIX).unwrap_or(interface)
 }
 
 fn find<'a>(cloud: &'a Cloud, name: &str) -> Result<&'a Instance, Error> {
-    let machine = name.strip_suffix(SUFFIX).and_then(|machine| machines::find(cloud, machine));
-    machine.ok_or_else(|| not_found(PROVIDER, KIND, name))
+    let machine = name.strip_suffix(INTERFACE_SUFFIX).and_then(|machine| machines::find(cloud, machine));
+    machine.ok_or_else(|| not_found(PROVIDER, INTERFACES, name))
 }
 
 pub(super) fn list(request: &Request) -> Plan {
     planned(&Arm, Call::new(Op::InstanceList), query(request), |_, query, cloud, now| {
         let limit = cloud.page_size();
         let all: Vec<Instance> = cloud.list_instances(now).into_iter().cloned().collect();
-        let pools = pools::all(cloud, now);
+        let pools = members::all(cloud, now);
         Ok(query::page(query, limit, all.iter().map(|machine| shown(machine, &pools))))
     })
 }
@@ -57,7 +43,7 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
     let call = Call::on(Op::InstanceGet, &name).naming(machine_of(&name));
     planned(&Arm, call, query(request), move |_, _, cloud, now| {
         let machine = find(cloud, &name)?.clone();
-        Ok(Answer::json(200, &shown(&machine, &pools::all(cloud, now))))
+        Ok(Answer::json(200, &shown(&machine, &members::all(cloud, now))))
     })
 }
 
@@ -66,11 +52,11 @@ pub(super) fn put(request: &Request, name: &str) -> Plan {
     let (name, guard, base) = (name.to_owned(), Precondition::of(&request.headers), query::base(request));
     let call = Call::on(Op::LbUpdate, machine_of(&name));
     with_body(request, call, move |body, cloud, now| {
-        let id = network_id(KIND, &name);
+        let id = network_id(INTERFACES, &name);
         let Ok(machine) = find(cloud, &name).cloned() else {
             return Err(forbidden("Microsoft.Network/networkInterfaces/write", &id));
         };
-        guard.check(Some(&shown(&machine, &pools::all(cloud, now))), &id)?;
+        guard.check(Some(&shown(&machine, &members::all(cloud, now))), &id)?;
         let change = Change::of(&machine, &body, cloud, now);
         if let Some(missing) = change.missing.first() {
             return Err(dangling(missing, &id));
@@ -83,10 +69,10 @@ pub(super) fn put(request: &Request, name: &str) -> Plan {
                 .map(|pool| (pool, true))
                 .chain(change.left.iter().map(|pool| (pool, false)))
             {
-                pools::set(cloud, pool, &machine.id, joins, now)?;
+                members::set(cloud, pool, &machine.id, joins, now)?;
             }
         }
-        let answer = Answer::json(200, &shown(&machine, &pools::all(cloud, now)));
+        let answer = Answer::json(200, &shown(&machine, &members::all(cloud, now)));
         Ok(operations::began(cloud, &base, "networkInterfaces", answer, failure, (now, now)))
     })
 }
@@ -104,7 +90,7 @@ pub(super) struct Change {
 impl Change {
     pub(super) fn of(machine: &Instance, body: &Value, cloud: &mut Cloud, now: Duration) -> Change {
         let wanted = wanted_pools(body);
-        let known = pools::all(cloud, now);
+        let known = members::all(cloud, now);
         let has = |pool: &Pool| wanted.contains(&pool.id().to_ascii_lowercase());
         let missing = wanted.iter().filter(|id| !known.iter().any(|pool| pool.id().eq_ignore_ascii_case(id)));
         let missing = missing.cloned().collect();
@@ -129,12 +115,12 @@ fn wanted_pools(body: &Value) -> BTreeSet<String> {
 
 /// The machine whose interface a request is about, if it exists.
 pub(super) fn machine_in<'a>(cloud: &'a Cloud, path: &str) -> Option<&'a Instance> {
-    find(cloud, parent_in(path, KIND)?).ok()
+    find(cloud, parent_in(path, INTERFACES)?).ok()
 }
 
 fn shown(machine: &Instance, pools: &[Pool]) -> Value {
-    let name = name_of(&machine.name);
-    let id = network_id(KIND, &name);
+    let name = interface_of(&machine.name);
+    let id = network_id(INTERFACES, &name);
     let addresses = |kind: &str| -> Vec<IpAddr> {
         let of_kind = machine.addresses.iter().filter(|address| address.kind == kind);
         of_kind.filter_map(|address| address.address.parse().ok()).collect()
@@ -160,11 +146,11 @@ fn shown(machine: &Instance, pools: &[Pool]) -> Value {
                     .collect();
                 properties["loadBalancerBackendAddressPools"] = json!(joined);
                 if public.is_some() {
-                    let address = network_id(public_ips::KIND, &public_ips::of_machine(&machine.name));
+                    let address = network_id(PUBLIC_ADDRESSES, &public_address_of(&machine.name));
                     properties["publicIPAddress"] = json!({ "id": address });
                 }
             }
-            let name = format!("{}{number}", FIRST.trim_end_matches('1'));
+            let name = format!("{}{number}", FIRST_CONFIGURATION.trim_end_matches('1'));
             json!({"name": name, "id": format!("{id}/ipConfigurations/{name}"), "properties": properties,
                 "type": "Microsoft.Network/networkInterfaces/ipConfigurations"})
         })

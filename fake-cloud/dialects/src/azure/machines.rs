@@ -1,7 +1,7 @@
 //! `Microsoft.Compute`: virtual machines, which cannot be changed here, and sets of them, of which there are none.
 
 use super::errors::{Arm, forbidden, not_found};
-use super::names::{LOCATION, compute_id, network_id};
+use super::names::{INTERFACES, LOCATION, compute_id, interface_of, network_id};
 use super::query::{self, query};
 use fake_cloud_driver::{Instance, InstanceState, Op};
 use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
@@ -93,7 +93,7 @@ fn shown(machine: &Instance, with_view: bool) -> Value {
             "provisioningState": "Succeeded",
             "osProfile": {"computerName": machine.name, "adminUsername": "azureuser"},
             "networkProfile": {"networkInterfaces": [{
-                "id": network_id(super::interfaces::KIND, &super::interfaces::name_of(&machine.name)),
+                "id": network_id(INTERFACES, &interface_of(&machine.name)),
                 "properties": {"primary": true, "deleteOption": "Delete"},
             }]},
         },

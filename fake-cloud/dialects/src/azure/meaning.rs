@@ -1,8 +1,8 @@
 //! The meaning of calls that replace a resource of several Services: what changes is the difference between the body
 //! and the present state.
 
-use super::names::parent_in;
-use super::pools::{self, Pool};
+use super::members::{self, Pool};
+use super::names::{INTERFACES, POOLS, PUBLIC_ADDRESSES, parent_in};
 use super::{balancer, balancers, interfaces, public_ips, route_tables, security};
 use fake_cloud_driver::Op;
 use fake_cloud_kit::{Call, Request};
@@ -18,10 +18,10 @@ pub(super) fn meaning(request: &Request, call: Call, cloud: &mut Cloud, now: Dur
     match (&request.method, call.op) {
         (&Method::PUT, Op::LbUpdate) => {
             let Ok(body) = request.body::<Value>() else { return call };
-            if let Some(pool) = named(pools::KIND) {
+            if let Some(pool) = named(POOLS) {
                 return about_pool(call, named(balancers::KIND).unwrap_or_default(), pool, cloud, now);
             }
-            if named(interfaces::KIND).is_some() {
+            if named(INTERFACES).is_some() {
                 let Some(machine) = interfaces::machine_in(cloud, path).cloned() else { return call };
                 let change = interfaces::Change::of(&machine, &body, cloud, now);
                 let pools: Vec<Pool> = change.joined.into_iter().chain(change.left).collect();
@@ -42,7 +42,7 @@ pub(super) fn meaning(request: &Request, call: Call, cloud: &mut Cloud, now: Dur
             let fronts: Vec<LbSpec> = balancer.fronts.iter().map(LbSpec::of).collect();
             about_fronts(call, fronts.iter().map(|front| (front.name.as_str(), front.owner.as_str())))
         }
-        (&Method::PUT, Op::AuxUpdate) => match named(public_ips::KIND) {
+        (&Method::PUT, Op::AuxUpdate) => match named(PUBLIC_ADDRESSES) {
             Some(name) if public_ips::find(cloud, name).is_none() => Call { op: Op::AuxCreate, ..call },
             Some(_) => call,
             None => about_rules(request, call, cloud, now),
@@ -133,7 +133,7 @@ fn about_routes(request: &Request, call: Call, cloud: &Cloud) -> Call {
     };
     let call = Call { op, ..call };
     let call = difference.created.iter().fold(call, |call, route| {
-        let target = pools::machine_at(cloud, &route.hop);
+        let target = members::machine_at(cloud, &route.hop);
         call.keyed("destination", &route.destination).naming(&route.name).naming(&target)
     });
     difference.removed.iter().fold(call, |call, route| {

@@ -14,6 +14,7 @@ mod identity;
 mod interfaces;
 mod machines;
 mod meaning;
+mod members;
 mod names;
 mod operations;
 mod pools;
@@ -28,17 +29,8 @@ use errors::Arm;
 use fake_cloud_kit::{Answer, Call, Denial, Dialect, Error, Identity, Plan, Request, Voice};
 use fake_cloud_model::{Cloud, GoneBackends, Naming};
 use fake_cloud_recording::credentials::Credentials;
+pub(super) use names::HOSTS;
 use std::time::Duration;
-
-/// The host of Resource Manager.
-const ARM_HOST: &str = "management.azure.com";
-/// The hosts that the vendor's clients call. A region's host serves the same as the global one.
-pub(super) const HOSTS: &[&str] = &[ARM_HOST, ".management.azure.com", identity::HOST];
-
-/// Whether this is a host of the vendor.
-fn is_host(name: &str) -> bool {
-    HOSTS.iter().any(|host| name.ends_with(host))
-}
 
 /// This dialect.
 pub(super) struct Azure;

@@ -22,6 +22,45 @@ pub(super) const SECURITY_GROUP: &str = "nsg";
 /// The route table of the subnet.
 pub(super) const ROUTE_TABLE: &str = "routes";
 
+/// The host of Resource Manager.
+pub(super) const ARM_HOST: &str = "management.azure.com";
+/// The host of Entra ID.
+pub(super) const LOGIN_HOST: &str = "login.microsoftonline.com";
+/// The hosts that the vendor's clients call. A region's host serves the same as the global one.
+pub(in super::super) const HOSTS: &[&str] = &[ARM_HOST, ".management.azure.com", LOGIN_HOST];
+/// The kind of network interfaces.
+pub(super) const INTERFACES: &str = "networkInterfaces";
+/// The kind of public addresses.
+pub(super) const PUBLIC_ADDRESSES: &str = "publicIPAddresses";
+/// The kind of backend pools.
+pub(super) const POOLS: &str = "backendAddressPools";
+/// What follows the machine's name in that of its network interface.
+pub(super) const INTERFACE_SUFFIX: &str = "-nic";
+/// What follows the machine's name in that of its public address.
+pub(super) const ADDRESS_SUFFIX: &str = "-pip";
+/// The name of the first configuration of an interface.
+pub(super) const FIRST_CONFIGURATION: &str = "ipconfig1";
+
+/// Whether this is a host of the vendor.
+pub(super) fn is_host(name: &str) -> bool {
+    HOSTS.iter().any(|host| name.ends_with(host))
+}
+
+/// The name of a machine's network interface.
+pub(super) fn interface_of(machine: &str) -> String {
+    format!("{machine}{INTERFACE_SUFFIX}")
+}
+
+/// The name of a machine's public address.
+pub(super) fn public_address_of(machine: &str) -> String {
+    format!("{machine}{ADDRESS_SUFFIX}")
+}
+
+/// The id of the first configuration of a machine's interface.
+pub(super) fn configuration_id(machine: &str) -> String {
+    format!("{}/ipConfigurations/{FIRST_CONFIGURATION}", network_id(INTERFACES, &interface_of(machine)))
+}
+
 /// The id of a resource of `Microsoft.Network` in the resource group, e.g. of kind `loadBalancers`.
 pub(super) fn network_id(kind: &str, name: &str) -> String {
     id("Microsoft.Network", kind, name)

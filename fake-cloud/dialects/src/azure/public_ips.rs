@@ -3,9 +3,12 @@
 
 use super::errors::{Arm, forbidden, invalid, not_found};
 use super::machines::region;
-use super::names::{LOCATION, network_id, owner_in, part_id, same};
+use super::names::{
+    ADDRESS_SUFFIX, LOCATION, PUBLIC_ADDRESSES, configuration_id, network_id, owner_in, part_id,
+    public_address_of, same,
+};
 use super::query::{self, Precondition, query, tagged, with_body};
-use super::{balancer, interfaces, operations};
+use super::{balancer, operations};
 use fake_cloud_driver::{Auxiliary, Instance, Op};
 use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};
 use fake_cloud_model::{AuxSpec, Cloud};
@@ -15,12 +18,8 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
 const PROVIDER: &str = "Microsoft.Network";
-/// The kind of public addresses.
-pub(super) const KIND: &str = "publicIPAddresses";
 /// Their kind in the model.
 pub(super) const AUX: &str = "public-ip";
-/// What follows the machine's name in that of its public address.
-const SUFFIX: &str = "-pip";
 /// The properties that are kept of a request; the cloud adds all others.
 const KEPT: &[&str] = &[
     "publicIPAddressVersion",
@@ -30,11 +29,6 @@ const KEPT: &[&str] = &[
     "publicIPPrefix",
     "ddosSettings",
 ];
-
-/// The name of a machine's public address.
-pub(super) fn of_machine(machine: &str) -> String {
-    format!("{machine}{SUFFIX}")
-}
 
 /// The address with this name that is not a machine's.
 pub(super) fn find(cloud: &Cloud, name: &str) -> Option<Auxiliary> {
@@ -80,7 +74,7 @@ pub(super) fn get(request: &Request, name: &str) -> Plan {
     let name = name.to_owned();
     let call = Call::on(Op::AuxRead, &name).owned_by(owner_in(&name));
     planned(&Arm, call, query(request), move |_, _, cloud, now| {
-        let shown = one(cloud, &name, now).ok_or_else(|| not_found(PROVIDER, KIND, &name))?;
+        let shown = one(cloud, &name, now).ok_or_else(|| not_found(PROVIDER, PUBLIC_ADDRESSES, &name))?;
         Ok(Answer::json(200, &shown))
     })
 }
@@ -90,7 +84,7 @@ pub(super) fn put(request: &Request, name: &str) -> Plan {
     let call = Call::new(Op::AuxUpdate).keyed("name", &name).owned_by(owner_in(&name));
     with_body(request, call, move |body, cloud, now| {
         let before = one(cloud, &name, now);
-        let id = network_id(KIND, &name);
+        let id = network_id(PUBLIC_ADDRESSES, &name);
         guard.check(before.as_ref(), &id)?;
         let aux = find(cloud, &name);
         if aux.is_none() && before.is_some() {
@@ -118,7 +112,7 @@ pub(super) fn put(request: &Request, name: &str) -> Plan {
         if let Some(made) = made {
             answer = answer.creating(&made);
         }
-        Ok(operations::began(cloud, &base, KIND, answer, failure, (now, now)))
+        Ok(operations::began(cloud, &base, PUBLIC_ADDRESSES, answer, failure, (now, now)))
     })
 }
 
@@ -126,7 +120,7 @@ pub(super) fn delete(request: &Request, name: &str) -> Plan {
     let (name, base) = (name.to_owned(), query::base(request));
     let call = Call::on(Op::AuxDelete, &name).owned_by(owner_in(&name));
     planned(&Arm, call, query(request), move |_, _, cloud, now| {
-        let id = network_id(KIND, &name);
+        let id = network_id(PUBLIC_ADDRESSES, &name);
         let Some(aux) = find(cloud, &name) else {
             return match one(cloud, &name, now) {
                 Some(_) => Err(forbidden("Microsoft.Network/publicIPAddresses/delete", &id)),
@@ -144,7 +138,7 @@ pub(super) fn delete(request: &Request, name: &str) -> Plan {
         if failure.is_none() {
             cloud.delete_auxiliary(AUX, &aux.id)?;
         }
-        Ok(operations::began(cloud, &base, KIND, Answer::empty(200), failure, (now, now)))
+        Ok(operations::began(cloud, &base, PUBLIC_ADDRESSES, Answer::empty(200), failure, (now, now)))
     })
 }
 
@@ -193,7 +187,7 @@ fn one(cloud: &mut Cloud, name: &str, now: Duration) -> Option<Value> {
     if let Some(aux) = find(cloud, name) {
         return Some(show(&aux, cloud, now));
     }
-    let machine = name.strip_suffix(SUFFIX)?;
+    let machine = name.strip_suffix(ADDRESS_SUFFIX)?;
     super::machines::find(cloud, machine).and_then(machines)
 }
 
@@ -221,14 +215,14 @@ fn show(aux: &Auxiliary, cloud: &mut Cloud, now: Duration) -> Value {
 fn machines(machine: &Instance) -> Option<Value> {
     let external = machine.addresses.iter().filter(|address| address.kind == "ExternalIP");
     let address = external.filter_map(|address| address.address.parse().ok()).next()?;
-    let mut shown = resource(&of_machine(&machine.name), address, region(machine));
-    shown["properties"]["ipConfiguration"] = json!({"id": interfaces::configuration_id(&machine.name)});
+    let mut shown = resource(&public_address_of(&machine.name), address, region(machine));
+    shown["properties"]["ipConfiguration"] = json!({"id": configuration_id(&machine.name)});
     Some(tagged(shown))
 }
 
 fn resource(name: &str, address: IpAddr, location: &str) -> Value {
     json!({
-        "id": network_id(KIND, name), "name": name, "location": location,
+        "id": network_id(PUBLIC_ADDRESSES, name), "name": name, "location": location,
         "type": "Microsoft.Network/publicIPAddresses",
         "sku": {"name": "Standard", "tier": "Regional"},
         "properties": {

@@ -1,6 +1,7 @@
 //! Queries, pages and preconditions of Resource Manager.
 
 use super::errors::{Arm, changed_since};
+use super::names::is_host;
 use fake_cloud_kit::{self as kit, Answer, Body, Call, Error, Plan, Request, planned};
 use fake_cloud_model::Cloud;
 use hyper::header::{HOST, HeaderMap, IF_MATCH};
@@ -32,7 +33,7 @@ where
 pub(super) fn base(request: &Request) -> String {
     let host = request.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     let name = host.split(':').next().unwrap_or_default();
-    let scheme = if super::is_host(name) { "https" } else { "http" };
+    let scheme = if is_host(name) { "https" } else { "http" };
     format!("{scheme}://{host}")
 }
 

@@ -2,9 +2,9 @@
 //! driver API has made is shown with the name that the CCM would give it.
 
 use super::errors::{Arm, invalid, not_found};
+use super::members::machine_at;
 use super::names::{LOCATION, NETWORK, ROUTE_TABLE, SUBNET, network_id, same};
 use super::operations;
-use super::pools::machine_at;
 use super::query::{self, Precondition, query, tagged, with_body};
 use fake_cloud_driver::{Op, Route};
 use fake_cloud_kit::{Answer, Call, Error, Plan, Request, planned};

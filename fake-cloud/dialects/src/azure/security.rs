@@ -95,7 +95,7 @@ impl Part {
         self.rule["name"].as_str().unwrap_or_default()
     }
 
-    /// The clients that it admits; `None` if it admits nobody.
+    /// The clients that it admits; `None` if it admits no client.
     fn admits(&self) -> Option<Vec<&str>> {
         let properties = &self.rule["properties"];
         let is = |field: &str, word: &str| properties[field].as_str().is_some_and(|text| same(text, word));
