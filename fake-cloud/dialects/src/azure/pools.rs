@@ -2,6 +2,7 @@
 
 use super::balancer::{self, Balancer};
 use super::errors::{Arm, invalid, no_part, not_found};
+use super::members::Pool;
 use super::names::{POOLS, part_id, same};
 use super::query::{self, Precondition, query, with_body};
 use super::{balancer_view, members, operations};
@@ -42,7 +43,12 @@ pub(super) fn put(request: &Request, balancer: &str, pool: &str) -> Plan {
             let properties = &body["properties"];
             let addresses: Vec<Value> =
                 properties["loadBalancerBackendAddresses"].as_array().cloned().unwrap_or_default();
-            let members = members::members_in(cloud, &addresses);
+            // Interfaces leave a pool by themselves.
+            let present = Pool::all_of(&balancer, cloud).into_iter().find(|known| same(&known.name, &pool));
+            let members = match present.filter(|known| !known.by_address && addresses.is_empty()) {
+                Some(known) => known.members,
+                None => members::members_in(cloud, &addresses),
+            };
             let network = properties["virtualNetwork"].clone();
             members::replace(cloud, &balancer, &pool, members, now, |spec| {
                 spec.addresses = addresses;

@@ -294,7 +294,6 @@ fn a_record_of_no_driver_is_refused_by_name() {
         secrets: Vec::new(),
         name: None,
         metadata: None,
-        ca: None,
         endpoints: Default::default(),
         http_proxy: false,
         ca: None,
