@@ -1,6 +1,6 @@
 //! The server side of the driver API: paths, the token, and access to the state.
 
-use crate::server::{Shared, State as CloudState};
+use crate::server::{Shared, State as CloudState, Tls};
 use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, Path, Query, State};
@@ -132,6 +132,7 @@ async fn capabilities(State(shared): Cloud) -> axum::Json<Capabilities> {
         shows: shared.info.shown,
         endpoint: Some(format!("http://{}", shared.places.cloud)),
         metadata: shared.places.metadata.map(|address| format!("http://{address}")),
+        ca: shared.tls.as_ref().map(Tls::ca),
     })
 }
 
@@ -146,7 +147,7 @@ fn check_instance_id(shared: &Shared, id: &str) -> Result<(), ErrorReply> {
     }
     let dialect = shared.info.name;
     let form = match shared.info.instance_ids {
-        InstanceIds::Text => "a text that can stand in a path",
+        InstanceIds::Text | InstanceIds::Name => "a text that can stand in a path",
         InstanceIds::Number => "a number from 1 to 2^53 - 1, written plainly",
         InstanceIds::Uuid | InstanceIds::UuidSwapped => "a UUID in small letters",
     };

@@ -36,9 +36,8 @@ impl Failure {
     fn exit_code(&self) -> u8 {
         match self {
             Failure::Usage(_) => EXIT_USAGE,
-            Failure::Start(StartError::Listen { .. } | StartError::Random) | Failure::System { .. } => {
-                EXIT_ENVIRONMENT
-            }
+            Failure::Start(StartError::Listen { .. } | StartError::Tls(_) | StartError::Random)
+            | Failure::System { .. } => EXIT_ENVIRONMENT,
             Failure::Start(
                 StartError::Dialect { .. } | StartError::DriverToken | StartError::Credential(_),
             ) => EXIT_USAGE,
@@ -88,6 +87,9 @@ fn run(cli: Cli) -> Result<(), Failure> {
                 });
                 if let Some(metadata) = running.metadata_addr() {
                     line["metadata"] = serde_json::json!(metadata);
+                }
+                if let Some(ca) = running.ca() {
+                    line["ca"] = serde_json::json!(ca);
                 }
                 announce(&line)?;
                 stop.requested().await;

@@ -16,6 +16,9 @@ pub struct DialectInfo {
     pub shown: Shown,
     /// Whether the cloud has a metadata service, where machines get information about themselves.
     pub metadata: bool,
+    /// Hosts of the vendor for which the cloud answers as the HTTPS proxy of its clients; one that begins with a
+    /// dot stands for all hosts below it. None: its clients are configured with the cloud's own address.
+    pub hosts: &'static [&'static str],
     /// Creates the dialect for a new cloud.
     pub(super) new: fn() -> Box<dyn Dialect>,
 }

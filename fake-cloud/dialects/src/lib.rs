@@ -3,6 +3,7 @@
 //!
 //! To add a dialect, write a folder with the [`fake_cloud_kit`] and a line in [`ALL`]; see docs/extending-interfaces.md.
 
+mod azure;
 mod digitalocean;
 mod hcloud;
 mod info;
@@ -21,7 +22,29 @@ pub const ALL: &[DialectInfo] = &[
         instance_ids: InstanceIds::Text,
         shown: Shown::ALL,
         metadata: false,
+        hosts: &[],
         new: || Box::new(native::Native),
+    },
+    DialectInfo {
+        name: "azure",
+        title: "Azure Resource Manager and Entra ID, spoken by cloud-provider-azure",
+        instance_ids: InstanceIds::Name,
+        shown: Shown {
+            internal_v4: Some(1),
+            internal_v6: Some(0),
+            external_v4: Some(1),
+            external_v6: Some(0),
+            names: Some(0),
+            deletions: false,
+            retry_after: true,
+            provider_ids: false,
+            provisioning: false,
+            nested_routes: true,
+            actions: true,
+        },
+        metadata: false,
+        hosts: azure::HOSTS,
+        new: || Box::new(azure::Azure),
     },
     DialectInfo {
         name: "digitalocean",
@@ -41,6 +64,7 @@ pub const ALL: &[DialectInfo] = &[
             actions: false,
         },
         metadata: true,
+        hosts: &[],
         new: || Box::new(digitalocean::DigitalOcean::new()),
     },
     DialectInfo {
@@ -61,6 +85,7 @@ pub const ALL: &[DialectInfo] = &[
             actions: true,
         },
         metadata: true,
+        hosts: &[],
         new: || Box::new(hcloud::Hcloud::new()),
     },
     DialectInfo {
@@ -81,6 +106,7 @@ pub const ALL: &[DialectInfo] = &[
             actions: false,
         },
         metadata: false,
+        hosts: &[],
         new: || Box::new(linode::Linode::new()),
     },
     DialectInfo {
@@ -101,6 +127,7 @@ pub const ALL: &[DialectInfo] = &[
             actions: false,
         },
         metadata: false,
+        hosts: &[],
         new: || Box::new(openstack::OpenStack),
     },
 ];

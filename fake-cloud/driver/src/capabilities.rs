@@ -42,6 +42,10 @@ pub struct Capabilities {
     /// `Proxy-Authorization: Basic` or `Authorization: Basic`, which takes precedence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metadata: Option<String>,
+    /// The CA certificate, in PEM, with which CCMs verify the cloud. Absent if its API does not use TLS, or if
+    /// its certificate is publicly trusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ca: Option<String>,
 }
 
 fn usual() -> bool {

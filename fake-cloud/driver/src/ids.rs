@@ -10,6 +10,8 @@ pub enum InstanceIds {
     /// Any text that is allowed in a path.
     #[default]
     Text,
+    /// The machine's name: the cloud tells machines apart by nothing else.
+    Name,
     /// Whole numbers from 1 to 2^53 - 1, the largest that every JSON parser keeps exactly.
     Number,
     /// UUIDs in lower case. The machine's firmware has the same UUID, so it is also the `systemUUID` of its
@@ -33,6 +35,7 @@ impl InstanceIds {
     pub fn make(self, name: &str) -> String {
         match self {
             InstanceIds::Text => format!("i-{name}"),
+            InstanceIds::Name => name.to_owned(),
             InstanceIds::Number => (MADE_FROM + hash(name) % (GREATEST - MADE_FROM)).to_string(),
             InstanceIds::Uuid | InstanceIds::UuidSwapped => uuid(name),
         }
@@ -42,7 +45,7 @@ impl InstanceIds {
     /// cloud does not define it, a UUID made from the id.
     pub fn system_uuid(self, id: &str) -> String {
         match self {
-            InstanceIds::Text | InstanceIds::Number => uuid(id),
+            InstanceIds::Text | InstanceIds::Name | InstanceIds::Number => uuid(id),
             InstanceIds::Uuid => id.to_owned(),
             InstanceIds::UuidSwapped => swapped(id),
         }
@@ -52,7 +55,7 @@ impl InstanceIds {
     pub fn of_system_uuid(self, system_uuid: &str) -> Option<String> {
         let read = system_uuid.to_ascii_lowercase();
         let id = match self {
-            InstanceIds::Text | InstanceIds::Number => return None,
+            InstanceIds::Text | InstanceIds::Name | InstanceIds::Number => return None,
             InstanceIds::Uuid => read,
             InstanceIds::UuidSwapped => swapped(&read),
         };
@@ -62,7 +65,7 @@ impl InstanceIds {
     /// Whether an instance may have that id.
     pub fn allow(self, id: &str) -> bool {
         match self {
-            InstanceIds::Text => !matches!(id, "" | "." | ".."),
+            InstanceIds::Text | InstanceIds::Name => !matches!(id, "" | "." | ".."),
             // Written in one way only, so that a number can be converted back to its id.
             InstanceIds::Number => {
                 !id.starts_with(['+', '0']) && id.parse().is_ok_and(|number: u64| number <= GREATEST)

@@ -3,8 +3,8 @@
 use super::answer::Answer;
 use super::error::Denial;
 use super::plan::Plan;
-use super::request::{Asker, Request};
-use fake_cloud_model::{GoneBackends, IdForm, Naming};
+use super::request::{Asker, Call, Request};
+use fake_cloud_model::{Cloud, GoneBackends, IdForm, Naming};
 use fake_cloud_recording::credentials::Credentials;
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,6 +19,13 @@ pub trait Dialect: Send + Sync {
     /// The plan of a call. Never fails: for an invalid call it is a plan with an error as its answer, and for
     /// an unknown call it is a [`Plan::unknown`].
     fn plan(&self, request: &Request) -> Plan;
+
+    /// The meaning of a call in the current state of the cloud, for an API whose calls replace objects that
+    /// several owners share: which of them a call creates, changes or removes depends on what is there. Gets
+    /// the meaning according to the plan.
+    fn meaning(&self, _request: &Request, call: Call, _cloud: &mut Cloud, _now: Duration) -> Call {
+        call
+    }
 
     /// The plan of a call of the metadata service, with which a machine reads about itself. Only called for a
     /// dialect whose entry in the table has a metadata service.
@@ -70,6 +77,8 @@ pub enum Identity {
     Known(Arc<str>),
     /// No known credential; the call is rejected.
     Unknown,
+    /// No known credential; the call is rejected in these words.
+    Rejected(Denial),
     /// The call needs no credential, for example because it requests a token or uses the metadata service.
     Anybody,
 }

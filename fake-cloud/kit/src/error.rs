@@ -38,6 +38,13 @@ pub enum Error {
 pub enum Denial {
     /// No credential, or an unknown one.
     Unauthenticated,
+    /// The dialect rejects the credential in words that depend on the call.
+    Credential {
+        /// HTTP status.
+        status: u16,
+        /// The complete body, in JSON.
+        body: String,
+    },
     /// The body is too large.
     TooLarge {
         /// The largest number of bytes.
@@ -87,7 +94,8 @@ impl Error {
             Error::Denied(Denial::Unauthenticated) => 401,
             Error::Denied(Denial::TooLarge { .. }) => 413,
             Error::Denied(Denial::Unknown { .. }) => 501,
-            Error::Denied(Denial::Fault { status, .. }) | Error::Said { status, .. } => *status,
+            Error::Denied(Denial::Fault { status, .. } | Denial::Credential { status, .. })
+            | Error::Said { status, .. } => *status,
         }
     }
 
@@ -101,6 +109,7 @@ impl Error {
                 format!("{parameter} must be a number, from 1 to {most}").into()
             }
             Error::Denied(Denial::Unauthenticated) => "the token is missing or unknown".into(),
+            Error::Denied(Denial::Credential { .. }) => "the credential is rejected".into(),
             Error::Denied(Denial::TooLarge { limit_bytes }) => {
                 format!("the body is longer than {limit_bytes} bytes").into()
             }

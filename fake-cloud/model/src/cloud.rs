@@ -165,6 +165,11 @@ impl Cloud {
         now.saturating_add(self.tuning.provisioning)
     }
 
+    /// When a load balancer that is deleted now will be gone.
+    pub fn deleted_at(&self, now: Duration) -> Duration {
+        now.saturating_add(self.tuning.deletion)
+    }
+
     /// The largest number of items in a page.
     pub fn page_size(&self) -> u32 {
         self.tuning.page_size
@@ -280,6 +285,7 @@ impl Cloud {
         let spec = spec.checked()?;
         self.check_backends(&spec.backends)?;
         let families = match self.tuning.addresses {
+            _ if matches!(families, Families::At(_)) => families,
             LbAddressing::Usual => families,
             LbAddressing::DualStack => Families::Both,
             LbAddressing::Named => Families::Named,

@@ -16,6 +16,7 @@ mod lists;
 mod load_balancers;
 mod names;
 mod refusal;
+mod reservations;
 mod routes;
 mod stale;
 #[cfg(test)]

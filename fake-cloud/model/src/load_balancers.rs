@@ -43,6 +43,8 @@ pub enum Families {
     Both,
     /// One IPv4 address with a host name.
     Named,
+    /// This address, which its creator has reserved.
+    At(IpAddr),
 }
 
 impl LbSpec {
@@ -209,12 +211,13 @@ impl LoadBalancers {
         provisioning: Duration,
     ) -> Result<&LoadBalancer, Refusal> {
         self.check_free(&spec.name, None)?;
-        let Some(address) = self.pool.take(&self.addresses_in_use()) else {
-            return Err(Refusal::Conflict("no public address is left".to_owned()));
+        let address = match families {
+            Families::At(address) => address,
+            Families::V4 | Families::Both | Families::Named => self.free_address(BTreeSet::new())?,
         };
         let id = ids.next(PREFIX);
         let addresses = match families {
-            Families::V4 => vec![ip_address(address)],
+            Families::V4 | Families::At(_) => vec![ip_address(address)],
             Families::Both => vec![ip_address(address), ip_address(counterpart(address))],
             Families::Named => {
                 let hostname = Some(format!("{id}.balancers.example"));
@@ -310,6 +313,12 @@ impl LoadBalancers {
                 Err(Refusal::Conflict(format!("load balancer {} has the name {}", lb.id, shown(name))))
             }
         }
+    }
+
+    /// A public IPv4 address that neither a load balancer has nor any of `others` is.
+    pub(super) fn free_address(&mut self, mut others: BTreeSet<IpAddr>) -> Result<IpAddr, Refusal> {
+        others.extend(self.addresses_in_use());
+        self.pool.take(&others).ok_or_else(|| Refusal::Conflict("no public address is left".to_owned()))
     }
 
     fn addresses_in_use(&self) -> BTreeSet<IpAddr> {

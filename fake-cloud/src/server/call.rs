@@ -111,6 +111,10 @@ pub(super) async fn answer(
             Service::Api => shared.dialect.identify(&request, &state.credentials),
             Service::Metadata => Identity::Anybody,
         };
+        let call = match service {
+            Service::Api => shared.dialect.meaning(&request, call, &mut state.cloud, now),
+            Service::Metadata => call,
+        };
         let arrived = Arrived { peer, request: &request, call, unknown };
         flight = InFlight::open(&shared, &mut state, now, arrived, &identity);
         flight.admit(&mut state, now, &identity, body, &mut run)
@@ -155,7 +159,7 @@ impl InFlight {
         let Arrived { peer, request, call, unknown } = arrived;
         let credential = match identity {
             Identity::Known(name) => Some(name.clone()),
-            Identity::Unknown | Identity::Anybody => None,
+            Identity::Unknown | Identity::Rejected(_) | Identity::Anybody => None,
         };
         let entry = Entry {
             seq: 0,
@@ -208,6 +212,7 @@ impl InFlight {
                 Step::Close
             }
             (Identity::Unknown, _) => self.deny(state, now, Denial::Unauthenticated),
+            (Identity::Rejected(denial), _) => self.deny(state, now, denial.clone()),
             (_, Body::TooLong) => self.deny(state, now, Denial::TooLarge { limit_bytes: BODY_LIMIT_BYTES }),
             (Identity::Known(_) | Identity::Anybody, Body::Complete) => self.begin(state, now, run),
         }

@@ -3,6 +3,7 @@
 use super::call::Service;
 use super::listen;
 use super::state::{Places, Shared};
+use super::tls::{Tls, TlsError};
 use super::unknown::Unknown;
 use crate::driver_api;
 use fake_cloud_dialects::{self as dialects, NAMES};
@@ -94,6 +95,9 @@ pub enum StartError {
     /// A credential is not accepted.
     #[error("a credential cannot be used")]
     Credential(#[from] CredentialError),
+    /// The cloud cannot make its CA.
+    #[error("the cloud cannot use TLS")]
+    Tls(#[from] TlsError),
     /// The system provides no random numbers.
     #[error("the system gives no random numbers for an driver token")]
     Random,
@@ -137,7 +141,8 @@ impl Server {
             driver: local(&driver_listener, driver_listen),
             metadata: metadata_listener.as_ref().map(|listener| local(listener, metadata_listen)),
         };
-        let shared = Arc::new(Shared::new(info, unknown, Secret::new(driver_token), places, accepted));
+        let tls = Tls::of(info)?;
+        let shared = Arc::new(Shared::new(info, unknown, Secret::new(driver_token), places, tls, accepted));
         let router = driver_api::router(shared.clone());
         let mut tasks = vec![
             tokio::spawn(listen::serve(cloud_listener, Service::Api, shared.clone())),
@@ -172,6 +177,11 @@ impl Running {
     /// The actual address of the metadata service; `None` if the dialect has none.
     pub fn metadata_addr(&self) -> Option<SocketAddr> {
         self.shared.places.metadata
+    }
+
+    /// The certificate of its CA, in PEM, if the dialect answers for hosts of its vendor.
+    pub fn ca(&self) -> Option<String> {
+        self.shared.tls.as_ref().map(Tls::ca)
     }
 
     /// Token of the driver API.

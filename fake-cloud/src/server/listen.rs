@@ -2,6 +2,7 @@
 
 use super::call::{self, BODY_LIMIT_BYTES, Body, Closed, Service};
 use super::state::Shared;
+use super::tls::Begun;
 use fake_cloud_kit::{Answer, Request};
 use fake_cloud_recording::faults::pause;
 use http_body_util::{BodyExt, Full};
@@ -13,6 +14,7 @@ use hyper_util::rt::TokioIo;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinSet;
 
@@ -54,6 +56,26 @@ async fn connection(stream: TcpStream, peer: SocketAddr, service: Service, share
     // Without it small answers wait for acknowledgements; if it cannot be set, the service still works.
     let _ = stream.set_nodelay(true);
     let peer = peer.ip().to_canonical();
+    let begun = match (&shared.tls, service) {
+        (Some(tls), Service::Api) => tls.begin(stream).await,
+        (None, _) | (_, Service::Metadata) => Ok(Begun::Plain(stream)),
+    };
+    match begun {
+        Ok(Begun::Plain(stream)) => speak(stream, peer, service, shared).await,
+        Ok(Begun::Encrypted(stream)) => speak(stream, peer, service, shared).await,
+        Ok(Begun::Ended) => {}
+        Err(error) => {
+            tracing::warn!(%error, %peer, "a connection to a host of the dialect failed; clients must trust the cloud's CA");
+        }
+    }
+}
+
+async fn speak(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    peer: IpAddr,
+    service: Service,
+    shared: Arc<Shared>,
+) {
     let answers = service_fn(move |request| answer(shared.clone(), service, peer, request));
     if let Err(error) =
         http1::Builder::new().max_buf_size(BUFFER).serve_connection(TokioIo::new(stream), answers).await

@@ -4,9 +4,12 @@ mod call;
 mod config;
 mod listen;
 mod state;
+mod tls;
 mod twist;
 mod unknown;
 
 pub use config::{Config, Running, Server, StartError};
 pub(crate) use state::{Shared, State};
+pub(crate) use tls::Tls;
+pub use tls::TlsError;
 pub use unknown::Unknown;

@@ -1,5 +1,6 @@
 //! The state that the two APIs share.
 
+use super::tls::Tls;
 use super::unknown::Unknown;
 use fake_cloud_dialects::DialectInfo;
 use fake_cloud_kit::Dialect;
@@ -42,6 +43,8 @@ pub(crate) struct Shared {
     pub(crate) driver_token: Secret,
     /// Its addresses.
     pub(crate) places: Places,
+    /// Its CA, if the dialect answers for hosts of its vendor.
+    pub(crate) tls: Option<Tls>,
     /// Notifies when a call has arrived.
     pub(crate) arrivals: Notify,
     started: Instant,
@@ -54,6 +57,7 @@ impl Shared {
         unknown: Unknown,
         driver_token: Secret,
         places: Places,
+        tls: Option<Tls>,
         credentials: Credentials,
     ) -> Shared {
         let dialect = info.make();
@@ -64,6 +68,7 @@ impl Shared {
             unknown,
             driver_token,
             places,
+            tls,
             arrivals: Notify::new(),
             started: Instant::now(),
             state: Mutex::new(State { cloud, credentials, ..State::default() }),

@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod azure;
 mod bad_input;
 mod barriers;
 mod binary;
@@ -25,3 +26,4 @@ mod openstack;
 mod routes;
 mod secrets;
 mod support;
+mod tls;

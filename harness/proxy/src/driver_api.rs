@@ -141,6 +141,7 @@ async fn capabilities(State(shared): Own) -> Reply<Capabilities> {
             shows: Shown::PLAIN,
             endpoint: None,
             metadata: None,
+            ca: None,
         },
     };
     if shared.behind.is_some() {

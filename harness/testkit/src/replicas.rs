@@ -1,11 +1,11 @@
 //! Operations of a check on the CCM's replicas: find the active one, kill, remove, restore.
 
 use super::undo_steps::{Undo, gone};
-use super::{Calls, CheckCx, Subject, machine};
+use super::{Calls, CheckCx, Subject, load_balancer, machine};
 use harness_clouds::Entry;
 use harness_clusters::ContainerOp;
 use harness_config::BackendKind;
-use harness_core::check::{CheckError, Facility, SubjectName, Verdict};
+use harness_core::check::{Capability, CheckError, Facility, SubjectName, Verdict};
 use harness_core::events::Payload;
 use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, holds, matcher, poll};
 use harness_session::ccm::{Form, Starts};
@@ -269,6 +269,16 @@ impl Subject for Replica<'_> {
     }
 }
 
+/// Matches calls of which one has the credential of a replica; returns the replica's name.
+fn identifies() -> Matcher<Vec<Entry>, String> {
+    matcher("identify a replica", |calls: &Vec<Entry>| {
+        match calls.iter().find_map(|call| call.credential.clone()) {
+            Some(who) => Observation::Matched(who),
+            None => Observation::Pending(String::new()),
+        }
+    })
+}
+
 impl CheckCx {
     /// Returns a replica by its name.
     pub fn replica(&self, name: &str) -> Replica<'_> {
@@ -283,22 +293,30 @@ impl CheckCx {
     }
 
     /// The active replica, found by giving it work: a new Node must be initialised, and the active replica's credential
-    /// queries the cloud about it.
+    /// queries the cloud about it. With a CCM that initialises no Nodes, a new Service must be served; whatever the
+    /// cloud is asked then, the active replica asks.
     ///
     /// # Errors
     /// [`CheckError::Violation`] when no replica does so within B-WATCH.
     pub async fn active_replica(&self) -> Result<Replica<'_>, CheckError> {
+        if !self.declares(Capability::Instances) && self.declares(Capability::LoadBalancer) {
+            return self.active_replica_by_service().await;
+        }
         let machine = self.machine(machine(&format!("who-{}", suffix(self.session.next_number())))).await?;
         let mark = self.heard().mark()?;
         let node = self.node(machine.node()).await?;
-        let asked = matcher("identify a replica", |calls: &Vec<Entry>| {
-            match calls.iter().find_map(|call| call.credential.clone()) {
-                Some(who) => Observation::Matched(who),
-                None => Observation::Pending(String::new()),
-            }
-        });
-        let asked = asked.expecting("a replica that queries the cloud about a new Node");
+        let asked = identifies().expecting("a replica that queries the cloud about a new Node");
         let who = node.looks().since(mark).becomes(asked).await?;
+        Ok(self.replica(&who))
+    }
+
+    async fn active_replica_by_service(&self) -> Result<Replica<'_>, CheckError> {
+        let name = format!("who-{}", suffix(self.session.next_number()));
+        let cloud = self.cloud();
+        let mark = cloud.mark_now().await?;
+        self.service(load_balancer(&name).port(80)).await?;
+        let asked = identifies().expecting("a replica that queries the cloud, as there is a new Service");
+        let who = cloud.calls().since(mark).becomes(asked).await?;
         Ok(self.replica(&who))
     }
 

@@ -59,6 +59,11 @@ impl Tried {
         let mut containers = status.container_statuses.iter().flatten();
         containers.find_map(|container| Some(container.state.as_ref()?.terminated.as_ref()?.exit_code))
     }
+
+    /// Whether the Lease of the CCM has a holder.
+    pub fn leads(&self) -> bool {
+        self.leader.is_some()
+    }
 }
 
 impl Observed for Tried {

@@ -33,7 +33,7 @@ pub(super) const CHECKS: &[Check] = &[
         .needs(ROUTES_OF_BOTH_FAMILIES)
         .with(&[Facility::Faults])
         .served_since(21, "Nodes with pod networks of both IP families"),
-    Check::of("ROUTE-10", |cx| Box::pin(follows_addresses(cx))).needs(ROUTES).takes(18),
+    Check::of("ROUTE-10", |cx| Box::pin(follows_addresses(cx))).needs(NODES_AND_ROUTES).takes(18),
 ];
 
 /// Matches a Node to which the cluster has assigned pod networks; returns them.

@@ -1,6 +1,6 @@
 //! A Node's network condition is true, whatever went wrong before its route existed (contract ROUTE-02).
 
-use super::needs::ROUTES;
+use super::needs::{NODES_AND_ROUTES, ROUTES};
 use super::refused_creation::is_met;
 use futures::future::try_join;
 use harness_testkit::prelude::*;
@@ -16,7 +16,7 @@ pub(super) const CHECKS: &[Check] = &[
         .with(&[Facility::Faults])
         .takes(6),
     Check::of("ROUTE-02.new", |cx| Box::pin(says_so_though_it_is_not_initialised(cx)))
-        .needs(ROUTES)
+        .needs(NODES_AND_ROUTES)
         .with(&[Facility::Faults, Facility::Settings])
         .takes(6),
     Check::of("ROUTE-02.action", |cx| Box::pin(says_so_though_it_is_accepted_alone(cx)))

@@ -48,7 +48,7 @@ impl Access {
     }
 
     pub(super) fn into_record(self, driver: &str, ip: Ipv4Addr, endpoint: String) -> CloudRecord {
-        let metadata = self.capabilities.metadata.clone();
+        let (metadata, ca) = (self.capabilities.metadata.clone(), self.capabilities.ca.clone());
         CloudRecord {
             driver: driver.to_owned(),
             ip,
@@ -59,7 +59,7 @@ impl Access {
             endpoints: Default::default(),
             http_proxy: false,
             metadata,
-            ca: None,
+            ca,
         }
     }
 }

@@ -255,8 +255,7 @@ impl<'a> Renderer<'a> {
         let ca = self.around.cloud_ca.as_ref()?;
         let certificates = trust::mount(&mut self.workload, self.container, ca);
         self.table.extend(trust::placeholders());
-        self.changes
-            .push(by_us("a volume with the CA of the run's proxy, to verify the cloud's certificate"));
+        self.changes.push(by_us("a volume with the run's CA, to verify the cloud's certificate"));
         Some(certificates)
     }
 

@@ -56,6 +56,22 @@ pub(super) const CHECKS: &[Check] = &[
     .on_a_fresh_cluster(),
 ];
 
+/// Whether the process ends. A CCM that initialises no Nodes works if it still leads at the end of the budget: it may
+/// read its configuration only once it leads.
+async fn ends_or_leads_on(cx: &CheckCx, alone: &Trial<'_>) -> Result<bool, CheckError> {
+    let ends = matcher("ends with an error", |tried: &Tried| match tried.exit_code() {
+        Some(0) => Observation::Impossible("that is not an error".to_owned()),
+        Some(_) => Observation::Matched(()),
+        None => Observation::Pending(String::new()),
+    });
+    let ends = ends.expecting("its process ended with an exit code that is not 0, or it leads");
+    match alone.becomes(ends).within(cx.limits().start()).await {
+        Ok(()) => Ok(true),
+        Err(CheckError::Violation(_)) if alone.read(ReadSource::Origin).await?.leads() => Ok(false),
+        ended => alone.explained(ended).await.map(|()| true),
+    }
+}
+
 /// The row itself requires the line in the log, so that a reader finds the setting, by its value or by its
 /// flag. A CCM that creates its cloud client lazily keeps working.
 async fn names_what_it_lacks(cx: &CheckCx, flag: &str, lacking: &str) -> Verdict {
@@ -65,9 +81,7 @@ async fn names_what_it_lacks(cx: &CheckCx, flag: &str, lacking: &str) -> Verdict
         let seen = (&alone, &node).becomes(ends_or_works()).within(cx.limits().start()).await;
         alone.explained(seen).await?
     } else {
-        let refused = alone.becomes(refuses()).within(cx.limits().start()).await;
-        alone.explained(refused).await?;
-        true
+        ends_or_leads_on(cx, &alone).await?
     };
     if !ended {
         cx.record("reads", "nothing of it: it works as without");
