@@ -14,6 +14,7 @@ mod capabilities;
 mod cloud_reading;
 mod cloud_source;
 mod cluster;
+mod cluster_reading;
 mod csi_migration;
 mod duration;
 mod enums;

@@ -37,6 +37,7 @@ mod logs;
 mod machines;
 mod manifests;
 pub mod matchers;
+mod met_faults;
 mod namespaces;
 mod network;
 mod network_proxy;

@@ -1,17 +1,14 @@
 //! Faults that no call has met: a check that passes although its fault had no effect has shown nothing.
 
-use super::CheckCx;
-use harness_clouds::CloudError;
-use harness_core::check::CheckError;
 use std::sync::{Mutex, MutexGuard};
 
 /// A fault that no call has met so far.
 #[derive(Clone, Debug)]
-struct One {
-    name: String,
-    ids: Vec<u64>,
+pub(super) struct One {
+    pub(super) name: String,
+    pub(super) ids: Vec<u64>,
     /// Whether it was cleared before any call met it.
-    is_over: bool,
+    pub(super) is_over: bool,
 }
 
 /// The faults of a check that no call has met so far.
@@ -19,7 +16,7 @@ struct One {
 pub(super) struct Unmet(Mutex<Vec<One>>);
 
 impl Unmet {
-    fn all(&self) -> MutexGuard<'_, Vec<One>> {
+    pub(super) fn all(&self) -> MutexGuard<'_, Vec<One>> {
         self.0.lock().expect("no holder of this lock panics")
     }
 
@@ -41,33 +38,6 @@ impl Unmet {
     /// It is cleared, and no call has met it.
     pub(super) fn stays(&self, ids: &[u64]) {
         self.all().iter_mut().filter(|one| one.ids == ids).for_each(|one| one.is_over = true);
-    }
-}
-
-impl CheckCx {
-    /// For a check that has passed: an error if no call met one of its faults, which then has shown nothing.
-    ///
-    /// # Errors
-    /// [`CheckError::NotObservable`] then; another one when the cloud does not answer.
-    pub async fn met_its_faults(&self) -> Result<(), CheckError> {
-        let left = self.unmet.all().clone();
-        for One { name, ids, is_over } in left {
-            if is_over || self.hits_of(&ids).await? == 0 {
-                return Err(CheckError::NotObservable(format!(
-                    "no call met the fault {name}, so nothing shows what the CCM does then"
-                )));
-            }
-        }
-        Ok(())
-    }
-
-    /// How many calls these faults have affected in all.
-    pub(super) async fn hits_of(&self, ids: &[u64]) -> Result<u64, CloudError> {
-        let mut hits = 0;
-        for id in ids {
-            hits += self.cloud.fault(*id).await?.hits;
-        }
-        Ok(hits)
     }
 }
 

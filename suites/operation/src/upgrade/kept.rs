@@ -1,7 +1,7 @@
 //! An upgrade changes nothing about load balancers and routes, and nothing that others have written (contract UPG-02, UPG-04,
 //! UPG-08, UPG-09).
 
-use super::{LB, WATCHED, looks_at, served, upgraded};
+use super::rollout::{LB, WATCHED, looks_at, served, upgraded};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::{Node as NodeObject, Service as ServiceObject};
 use kube::ResourceExt;
@@ -168,7 +168,7 @@ async fn keeps_what_others_wrote(cx: &CheckCx) -> Verdict {
     web.rests().await?;
     web.keeps(has_all_of_the_service()).within(WATCHED).when("after the upgrade").await?;
     node.is(has_all_of_the_node()).await?;
-    // Otherwise the finalizer of nobody would hold it.
+    // No controller removes that finalizer.
     web.delete().await?;
     web.becomes(lacks_finalizer()).within(cx.limits().load_balancer()).await?;
     web.patch(&json!({"metadata": {"finalizers": null}})).await

@@ -1,6 +1,6 @@
 //! Two releases elect one leader between them, and never work at the same time (contract UPG-05).
 
-use super::{has_taken_over, upgraded};
+use super::rollout::{has_taken_over, upgraded};
 use crate::failover::{edits, in_order, time_to_take_up};
 use harness_testkit::prelude::*;
 

@@ -1,6 +1,6 @@
 //! What the release before has made goes when its time has come (contract UPG-06).
 
-use super::{LB, served, upgraded};
+use super::rollout::{LB, served, upgraded};
 use crate::failover::time_to_take_up;
 use harness_testkit::prelude::*;
 use serde_json::json;

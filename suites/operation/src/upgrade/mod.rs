@@ -5,12 +5,11 @@ mod kept;
 mod leadership;
 mod leftovers;
 mod nodes;
+mod rollout;
 mod unfinished;
 mod works;
 
-use super::failover::time_to_take_up;
 use harness_testkit::prelude::*;
-use std::time::Duration;
 
 /// The suite of upgrades.
 pub const SUITE: Suite = Suite {
@@ -26,44 +25,3 @@ pub const SUITE: Suite = Suite {
         unfinished::CHECKS,
     ],
 };
-
-/// The CCM provisions load balancers.
-const LB: &[Capability] = &[Capability::LoadBalancer];
-
-/// For how long the new release is watched once it has taken up its work.
-const WATCHED: Duration = Duration::from_secs(3);
-
-/// Replaces the old release by the CCM under test, and waits until it leads.
-async fn upgraded(cx: &CheckCx) -> Result<Rollout<'_>, CheckError> {
-    let rollout = cx.roll_out(Release::New).await?;
-    has_taken_over(cx, &rollout).await?;
-    Ok(rollout)
-}
-
-async fn has_taken_over(cx: &CheckCx, rollout: &Rollout<'_>) -> Verdict {
-    rollout.becomes(rolled_out()).within(cx.limits().start() + cx.limits().failover()).await
-}
-
-/// Waits until the release that replaces the other has looked at the load balancer of a Service: it processes every Service
-/// once at its start.
-async fn looks_at(cx: &CheckCx, web: &Service<'_>, rollout: &Rollout<'_>, release: Release) -> Verdict {
-    let caller = cx.caller_of(release);
-    let looks = web.looks().since(rollout.mark).that(move |call| call.credential.as_deref() == Some(&caller));
-    let looked = looks.becomes(some_calls()).within(time_to_take_up(cx));
-    looked.when("by the release that took over").await.map(drop)
-}
-
-/// A Service of each traffic policy, and the load balancers that the release that leads has made for them.
-async fn served(cx: &CheckCx) -> Result<Vec<(Service<'_>, LoadBalancer)>, CheckError> {
-    let mut all = Vec::new();
-    for (name, policy) in [("web", "Cluster"), ("local", "Local")] {
-        let policy = Some(policy.to_owned());
-        let plan =
-            load_balancer(name).port(80).port(443).with(move |spec| spec.external_traffic_policy = policy);
-        let web = cx.service(plan).await?;
-        let before = web.gets_published().await?;
-        web.rests().await?;
-        all.push((web, before));
-    }
-    Ok(all)
-}

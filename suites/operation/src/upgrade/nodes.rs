@@ -1,6 +1,6 @@
 //! An upgrade changes nothing about Nodes (contract UPG-03).
 
-use super::upgraded;
+use super::rollout::upgraded;
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;

@@ -1,6 +1,6 @@
 //! Work that the release before could not finish is finished by the new one (contract UPG-07).
 
-use super::{LB, upgraded};
+use super::rollout::{LB, upgraded};
 use harness_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;

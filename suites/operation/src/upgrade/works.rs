@@ -1,6 +1,6 @@
 //! The release that takes over works, after an upgrade and after a rollback (contract UPG-01, UPG-10).
 
-use super::{WATCHED, has_taken_over, served, upgraded};
+use super::rollout::{WATCHED, has_taken_over, served, upgraded};
 use harness_testkit::prelude::*;
 use suites_common::joining::registered;
 
