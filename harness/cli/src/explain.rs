@@ -17,7 +17,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::seen;
 use harness_testkit::{Check, Suite};
-use lines::labelled;
+use lines::{OLD_RELEASE, labelled};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -236,7 +236,8 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
     let component = of_party(area.promised_by);
     if let Some(name) = name {
         let profile = component.map(Component::option).unwrap_or_default();
-        text.push_str(&labelled("run it:", &format!("ccm-conformance run {profile}--only {name}")));
+        let before = if row.id.starts_with("UPG-") { OLD_RELEASE } else { "" };
+        text.push_str(&labelled("run it:", &format!("ccm-conformance run {profile}{before}--only {name}")));
     } else if component.is_none() {
         text.push_str(&labelled("no check:", "the harness keeps it in every run"));
     }

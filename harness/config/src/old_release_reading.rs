@@ -44,6 +44,9 @@ impl Planning {
             );
             self.problem(PROFILE, what);
         }
+        if keys.image.is_some() && keys.binary.is_some() {
+            self.problem("upgradeFrom.image", "cannot be given together with upgradeFrom.binary");
+        }
         if let Some(image) = keys.image {
             self.replace_image("upgradeFrom.image", &mut profile, image);
         }
@@ -92,6 +95,14 @@ mod tests {
             (profile("reference-hosted"), "outside the cluster"),
             (profile("hcloud"), "has another cloud"),
             (profile("refrence"), "reference"),
+            (
+                UpgradeKeys {
+                    image: Some("a:1".to_owned()),
+                    binary: Some("/bin/true".to_owned()),
+                    profile: None,
+                },
+                "cannot be given together",
+            ),
             (
                 UpgradeKeys { binary: Some("/nowhere/ccm".to_owned()), ..UpgradeKeys::default() },
                 "/nowhere/ccm",

@@ -15,12 +15,15 @@ use harness_config::{Choice, Offer, Problems, RunPlan, WantedCluster};
 use harness_core::check::chain;
 use harness_core::events::{Events, Payload};
 use harness_core::files;
+use harness_core::ledger::SkipReason;
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_report::exit;
 use harness_session::up::{Environment, Leave, Prepared, startable};
 use harness_session::{Session, SessionError, expected_boot, load_manifests, settle, unfilled};
 use harness_testkit::Suite;
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::sync::Arc;
 use tokio::runtime::Runtime;
@@ -94,15 +97,39 @@ struct Begun {
 /// The result of creating the lanes.
 type Up = Result<Vec<Arc<Session>>, SessionError>;
 
+/// Why no check is selected: the reasons of those that the options ask for, the most frequent first.
+fn nothing_selected(planned: &[Planned]) -> String {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for one in planned {
+        if let Choice::Skip(reason, why) = &one.choice
+            && (*reason != SkipReason::Deselected || why.starts_with("a quick run"))
+        {
+            *reasons.entry(why).or_default() += 1;
+        }
+    }
+    let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, count)| Reverse(*count));
+    let asked =
+        planned.iter().filter(|one| !matches!(one.choice, Choice::Skip(SkipReason::Deselected, _))).count();
+    if asked == 0 || reasons.is_empty() {
+        return "no check is selected: the options leave out all of them; 'ccm-conformance plan' with the same options shows \
+                the reason for each"
+            .to_owned();
+    }
+    let shown = reasons.iter().take(3).map(|(why, count)| format!("{count} because {why}"));
+    format!(
+        "no check is selected: {}; 'ccm-conformance plan' with the same options shows the reason for each",
+        shown.collect::<Vec<_>>().join(", ")
+    )
+}
+
 /// Checks everything that can be refused before anything is started.
 fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     let Run { suites, plan, reproduce, watch, cancel } = run;
     let planned = plan_for(suites, &plan, &Offer::declared(&plan.profile), judging)
         .map_err(|problems| Refusal::new(exit::USAGE, problems))?;
     if !planned.iter().any(|one| one.choice == Choice::Selected) {
-        let why = "no check is selected: the options leave out all of them, or the profile does not declare what they need; \
-                   'ccm-conformance plan' with the same options shows the reason for each";
-        return Err(Refusal::new(exit::NOTHING_SELECTED, why));
+        return Err(Refusal::new(exit::NOTHING_SELECTED, nothing_selected(&planned)));
     }
     enough_files().map_err(|why| Refusal::new(exit::ENVIRONMENT, why))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

@@ -78,10 +78,11 @@ pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
         && (old.image.is_none() || matches!(old.image, Some(Image::Reference(_))))
     {
         return Err(SessionError::Usage(format!(
-            "the old release of profile '{}' is an image, but the {} cluster runs programs: add its program with \
-             '--upgrade-from binary:PATH', or use '--cluster kind'",
+            "the old release is the image of profile '{}', but the {} cluster runs programs: add its program with \
+             '--upgrade-from profile:{},binary:PATH'",
             old.name,
-            plan.cluster.backend()
+            plan.cluster.backend(),
+            old.name
         )));
     }
     if plan.binary.is_some() || profile.deploys_nothing() {

@@ -22,6 +22,7 @@ mod manifests;
 mod never_scheduled;
 mod object_events;
 mod offer;
+mod old_release;
 mod out_of_reach;
 mod record;
 mod seed;
@@ -87,6 +88,8 @@ pub struct Session {
     ccm: Ccm,
     /// The release that is installed before the CCM in an upgrade.
     old_release: Option<Ccm>,
+    /// Why that release does not start, once that is known.
+    old_release_fails: OnceLock<String>,
     events: Events,
     cancel: CancellationToken,
     environment_watch: EnvironmentWatch,
@@ -200,6 +203,7 @@ impl Session {
             continuity,
             ccm,
             old_release,
+            old_release_fails: OnceLock::new(),
             events,
             cancel,
             environment_watch,
@@ -272,11 +276,6 @@ impl Session {
     /// The CCM under test.
     pub fn ccm(&self) -> &Ccm {
         &self.ccm
-    }
-
-    /// The release that is installed before the CCM under test in an upgrade, if the run names one.
-    pub fn old_release(&self) -> Option<&Ccm> {
-        self.old_release.as_ref()
     }
 
     /// The wait limits of this run.

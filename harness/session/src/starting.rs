@@ -83,7 +83,7 @@ impl Session {
 }
 
 /// Why a program that has exited several times is not waited for any longer.
-fn given_up(end: &ProgramEnd, lines: &[String]) -> String {
+pub(super) fn given_up(end: &ProgramEnd, lines: &[String]) -> String {
     format!(
         "container {} of Pod {} ended {} times, last with {end}, {}; {}{}",
         end.container,

@@ -138,11 +138,8 @@ impl CheckCx {
         self.session.ensure_ccm(Form::Absent).await?;
         self.on_end(Undo::Releases);
         let (ccm, rendered) = self.release(Release::Old)?;
-        let started = async {
-            ccm.apply_rendered(&rendered).await?;
-            ccm.leading_as(&rendered, self.limits().start()).await
-        };
-        let started = async { Ok(started.await.map_err(not_started)?) };
+        let started =
+            async { Ok(self.session.start_old_release(ccm, &rendered).await.map_err(not_started)?) };
         self.session.unless_interrupted(started).await
     }
 

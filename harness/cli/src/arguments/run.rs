@@ -140,7 +140,7 @@ pub(crate) struct PlanOptions {
     #[command(flatten)]
     ccm: CcmOptions,
     /// Also judge the upgrade from this release to the CCM: profile:NAME or profile:PATH, image:IMAGE, binary:PATH; a profile
-    /// and an image or program can be given together, separated by a comma
+    /// and an image or program can be given together, separated by a comma, and the last of a kind counts
     #[arg(long, value_name = "RELEASE", value_delimiter = ',', value_parser = old_release, help_heading = CCM)]
     upgrade_from: Vec<UpgradeKeys>,
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]

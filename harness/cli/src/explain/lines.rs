@@ -2,6 +2,9 @@
 
 use harness_core::output;
 
+/// The option that checks of upgrades need.
+pub(super) const OLD_RELEASE: &str = "--upgrade-from binary:PATH ";
+
 /// Text after a label, wrapped at spaces to the width of the terminal; a word that is too long for that stays whole.
 pub(super) fn labelled(label: &str, text: &str) -> String {
     wrapped(label, text, width_of(output::columns()))

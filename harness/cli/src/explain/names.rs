@@ -1,7 +1,7 @@
 //! Explains names of the contract and of the program other than those of rows and checks: time limits, bugs of real CCMs,
 //! suites and profiles of conformance.
 
-use super::lines::labelled;
+use super::lines::{OLD_RELEASE, labelled};
 use harness_config::contract::{Bug, ConformanceProfile, Contract, bugs};
 use harness_core::check::{Level, row_of};
 use harness_testkit::Suite;
@@ -53,7 +53,8 @@ fn of_suite(suite: &Suite) -> String {
     text.push_str(&labelled("proves:", suite.proves));
     text.push_str(&labelled("rows:", &rows.join(", ")));
     text.push_str(&labelled("checks:", &format!("ccm-conformance list --suite {}", suite.name)));
-    text.push_str(&labelled("run it:", &format!("ccm-conformance run --suite {}", suite.name)));
+    let before = if suite.checks().any(|check| check.upgrades) { OLD_RELEASE } else { "" };
+    text.push_str(&labelled("run it:", &format!("ccm-conformance run {before}--suite {}", suite.name)));
     text
 }
 
