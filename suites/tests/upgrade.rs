@@ -37,7 +37,6 @@ fn an_old_release_that_is_no_use_is_refused_before_anything_starts() {
     for (release, why) in [
         ("profile:reference", "is the CCM under test itself"),
         ("profile:null", "deploys no CCM"),
-        ("profile:hcloud", "has another cloud"),
         ("binary:./nowhere", "./nowhere"),
         ("v1.35", "write profile:NAME"),
     ] {

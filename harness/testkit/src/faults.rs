@@ -66,7 +66,7 @@ impl<'a> Target<'a> {
     pub fn meets(&self, what: impl Into<String>, effects: &[Effect]) -> FaultPlan<'a> {
         let (what, effects) = (what.into(), effects.to_vec());
         let (target, ops) = (self.clone(), Vec::new());
-        FaultPlan { target, what, effects, ops, from_page: None, times: None, may_stay_unmet: false }
+        FaultPlan { target, what, effects, ops, from_page: None, times: None, must_be_met: false }
     }
 
     /// Resources that a call deletes exist for this time, shown as being deleted. Needs a cloud with settings.
@@ -111,8 +111,7 @@ async fn noted<T>(
     ask(id).await.map(|_| id)
 }
 
-/// A fault that takes effect when awaited. If no call meets it, and the check passes otherwise, the check is not observable:
-/// it has not shown what the CCM does when such a call fails.
+/// A fault that takes effect when awaited.
 ///
 /// ```
 /// # use harness_testkit::prelude::*; async fn check(web: &Service<'_>) -> Verdict {
@@ -129,7 +128,7 @@ pub struct FaultPlan<'a> {
     ops: Vec<Op>,
     from_page: Option<u64>,
     times: Option<u64>,
-    may_stay_unmet: bool,
+    must_be_met: bool,
 }
 
 impl FaultPlan<'_> {
@@ -145,10 +144,10 @@ impl FaultPlan<'_> {
         self
     }
 
-    /// The check also counts if no call meets it: it only makes something more likely, or a CCM that makes no such calls keeps
-    /// the promise too.
-    pub fn may_stay_unmet(mut self) -> Self {
-        self.may_stay_unmet = true;
+    /// Unless a call meets it, a check that passes otherwise is not observable. Only for calls that every CCM makes in the course
+    /// of the check: one that keeps the promise without such calls would be judged by chance.
+    pub fn must_be_met(mut self) -> Self {
+        self.must_be_met = true;
         self
     }
 
@@ -180,7 +179,7 @@ impl<'a> IntoFuture for FaultPlan<'a> {
 
     fn into_future(self) -> Self::IntoFuture {
         Box::pin(async move {
-            let FaultPlan { target, what, effects, ops, from_page, times, may_stay_unmet } = self;
+            let FaultPlan { target, what, effects, ops, from_page, times, must_be_met } = self;
             if let Some(what) = effects.iter().find_map(|effect| target.cx.never_seen(effect)) {
                 return Err(CheckError::NotObservable(format!("the cloud's API does not show a {what}")));
             }
@@ -195,7 +194,7 @@ impl<'a> IntoFuture for FaultPlan<'a> {
                 ids.push(noted(&cx.undo, Undo::Fault, async |id| cx.cloud.inject(id, &spec).await).await?);
             }
             let fault = Fault { target, what, ids };
-            if !may_stay_unmet && !fault.ids.is_empty() {
+            if must_be_met {
                 fault.cx().unmet.add(fault.in_words(), &fault.ids);
             }
             Ok(fault)

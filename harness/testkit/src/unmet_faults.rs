@@ -1,4 +1,4 @@
-//! Faults that no call has met: a check that passes although its fault had no effect has shown nothing.
+//! Faults that a call has to meet and none has met: a check that passes although its fault had no effect has shown nothing.
 
 use std::sync::{Mutex, MutexGuard};
 

@@ -168,8 +168,7 @@ async fn keeps_routes_to_machines_unseen(cx: &CheckCx) -> Verdict {
     let newcomer = cx.machine(machine("later")).await?;
     let effects = [Effect::Malformed, Effect::Status { status: 503, retry_after_s: None }];
     let fault = cloud.anything().meets("lists of machines that fail", &effects).to(&[Op::InstanceList]);
-    // Most CCMs look up each machine.
-    let fault = fault.may_stay_unmet().await?;
+    let fault = fault.await?;
     let mark = cloud.mark_now().await?;
     cx.node(with_networks(&newcomer, &[&later])).await?;
     let rounds = match cx.route_trigger() {

@@ -98,7 +98,7 @@ async fn makes_no_second_one_unseen(cx: &CheckCx) -> Verdict {
     let web = cx.service(load_balancer("web").port(80)).await?;
     let before = web.gets_published().await?;
     web.rests().await?;
-    let blind = cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await?;
+    let blind = cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).must_be_met().await?;
     moves_to_8080(&web).await?;
     let only = one_balancer("is the only one", |_| true).expecting("exactly one load balancer");
     web.balancer()

@@ -190,7 +190,7 @@ async fn removes_a_port(cx: &CheckCx, name: &str, when: &'static str, effects: &
     let web = cx.service(load_balancer(name).port(80).port(443)).await?;
     let before = web.gets_published().await?;
     web.rests().await?;
-    web.cloud().meets(when, effects).to(EDIT_CALLS).times(1).await?;
+    web.cloud().meets(when, effects).to(EDIT_CALLS).times(1).must_be_met().await?;
     keeps_only(&web, 443).await?;
     let limit = cx.limits().service_after(2);
     web.balancer().becomes(serves_443_alone(&before)).within(limit).when(when).await

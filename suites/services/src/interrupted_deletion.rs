@@ -74,8 +74,7 @@ async fn deletes_nothing_unrecorded(cx: &CheckCx) -> Verdict {
 }
 
 async fn hides_load_balancers(cx: &CheckCx) -> Result<Fault<'_>, CheckError> {
-    // A CCM that knows what it has made may look nothing up.
-    cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).may_stay_unmet().await
+    cx.cloud().anything().fails().to(&[Op::LbGet, Op::LbList]).await
 }
 
 /// Deletes the Service while the cloud does not answer what it has for it, for the time `unknown`.

@@ -173,7 +173,8 @@ async fn keeps_what_it_cannot_look_up(cx: &CheckCx) -> Verdict {
         }
     }
     try_join_all(all.iter().map(Service::rests)).await?;
-    let fault = cx.cloud().anything().fails().to(&[Op::InstanceGet, Op::InstanceList]).await?;
+    let fault = cx.cloud().anything().fails().to(&[Op::InstanceGet, Op::InstanceList]);
+    let fault = fault.await?;
     node.label(L_EXCL, Some("true")).await?;
     let when = "while no machine can be looked up";
     try_join_all(all.iter().map(async |web| {

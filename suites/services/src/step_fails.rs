@@ -82,7 +82,7 @@ async fn waits_for_auxiliaries_that_stay(cx: &CheckCx) -> Verdict {
     let web = cx.service(restricted(cx, load_balancer("web").port(80))).await?.provisioned().await?;
     web.rests().await?;
     cx.record("auxiliaries", web.balancer().read(ReadSource::Origin).await?.auxiliaries.len());
-    let fault = web.cloud().fails().to(&[Op::AuxDelete]).await?;
+    let fault = web.cloud().fails().to(&[Op::AuxDelete]).must_be_met().await?;
     is_deleted(&web).await?;
     let balancer = web.balancer();
     let both = (&web, &balancer);

@@ -123,7 +123,7 @@ async fn keeps_all(cx: &CheckCx, trouble: &Trouble) -> Verdict {
     ccm_initialises_others(cx).await?;
     cloud.comes_in_pages_of(1).await?;
     let fault = cloud.anything().meets(trouble.when, trouble.effects).to(&[Op::InstanceList]);
-    let fault = fault.from_page(trouble.from_page).may_stay_unmet().await?;
+    let fault = fault.from_page(trouble.from_page).await?;
     let mark = cloud.mark()?;
     let (mut machines, mut nodes) = (Vec::new(), Vec::new());
     for suffix in ["a", "b", "c"] {

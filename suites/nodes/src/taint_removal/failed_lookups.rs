@@ -128,7 +128,7 @@ async fn waits_out_failed_lists(cx: &CheckCx) -> Verdict {
     let late = Effect::Status { status: 429, retry_after_s: Some(1) };
     let failures = [refusal(403), Effect::Refuse, Effect::Malformed, late, refusal(503)];
     let fault = cx.cloud().anything().meets("lists that fail", &failures).to(&[Op::InstanceList]);
-    let fault = fault.may_stay_unmet().await?;
+    let fault = fault.await?;
     let node = cx.node(machine.node()).await?;
     let lists = cx.cloud().calls().of(&[Op::InstanceList]);
     let seen = (&node, &lists);

@@ -147,8 +147,7 @@ async fn finds_what_was_never_answered(cx: &CheckCx) -> Verdict {
     web.cloud().withholds_the_answer(UNANSWERED).to(&[Op::LbCreate]).times(1).await?;
     web.wants_a_balancer().await?;
     web.balancer().becomes(at_least_one()).await?;
-    // It may make no other call before it dies.
-    let refusals = web.cloud().answers(503).to(ANYTHING).may_stay_unmet().await?;
+    let refusals = web.cloud().answers(503).to(ANYTHING).await?;
     let before = crash_the_leader(cx).await?;
     refusals.clear().await?;
     ends_as_one(cx, &web, before).await
