@@ -138,8 +138,7 @@ impl CheckCx {
         self.session.ensure_ccm(Form::Absent).await?;
         self.on_end(Undo::Releases);
         let (ccm, rendered) = self.release(Release::Old)?;
-        let started =
-            async { Ok(self.session.start_old_release(ccm, &rendered).await.map_err(not_started)?) };
+        let started = async { self.session.start_old_release(ccm, &rendered).await.map_err(not_started) };
         self.session.unless_interrupted(started).await
     }
 
