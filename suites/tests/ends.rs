@@ -127,7 +127,10 @@ fn a_signal_ends_a_run_and_nothing_is_left() {
 
 #[test]
 fn a_signal_ends_an_exploration_with_many_clusters_in_time() {
-    let mut going = Going::begin(&["explore", "--jobs", "12", "--budget", "5m"], Stdio::null());
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().display().to_string();
+    let arguments = ["explore", "--jobs", "12", "--budget", "5m", "--out", &out];
+    let mut going = Going::begin(&arguments, Stdio::null());
     going.until("nodes known to the cloud");
     // By then trials are in progress, about which an exploration says nothing.
     assert!(Command::new("sleep").arg("6").status().expect("it can be run").success());

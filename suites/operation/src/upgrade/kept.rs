@@ -62,17 +62,33 @@ fn unchanged(before: &LoadBalancer) -> Matcher<Inventory> {
     })
 }
 
-async fn keeps_load_balancers(cx: &CheckCx) -> Verdict {
-    cx.old_release().await?;
-    if cx.declares(Capability::NodeTargets) {
-        let machine = cx.machine(machine("a")).await?;
-        cx.node(machine.node().backend()).await?.becomes(initialised()).await?;
+/// Creates a machine with a Node behind all load balancers.
+async fn has_a_backend(cx: &CheckCx) -> Verdict {
+    let machine = cx.machine(machine("a")).await?;
+    if cx.declares(Capability::Instances) {
+        return cx.node(machine.node().backend()).await?.becomes(initialised()).await.map(drop);
     }
+    cx.node(machine.initialised_node().backend()).await.map(drop)
+}
+
+/// The load balancers that the old release has made, once the new one has looked at each of them.
+async fn served_across_an_upgrade(
+    cx: &CheckCx,
+) -> Result<(Vec<(Service<'_>, LoadBalancer)>, Rollout<'_>), CheckError> {
     let all = served(cx).await?;
     let rollout = upgraded(cx).await?;
     for (web, _) in &all {
         looks_at(cx, web, &rollout, Release::New).await?;
     }
+    Ok((all, rollout))
+}
+
+async fn keeps_load_balancers(cx: &CheckCx) -> Verdict {
+    cx.old_release().await?;
+    if cx.declares(Capability::NodeTargets) {
+        has_a_backend(cx).await?;
+    }
+    let (all, rollout) = served_across_an_upgrade(cx).await?;
     for (web, before) in &all {
         web.balancer().keeps(unchanged(before)).within(WATCHED).when("after the upgrade").await?;
         web.calls().of(&[Op::LbCreate, Op::LbDelete]).since(rollout.mark).is(no_calls()).await?;
@@ -82,10 +98,8 @@ async fn keeps_load_balancers(cx: &CheckCx) -> Verdict {
 
 async fn keeps_their_status(cx: &CheckCx) -> Verdict {
     cx.old_release().await?;
-    let all = served(cx).await?;
-    let rollout = upgraded(cx).await?;
+    let (all, rollout) = served_across_an_upgrade(cx).await?;
     for (web, before) in &all {
-        looks_at(cx, web, &rollout, Release::New).await?;
         web.keeps(publishes(before)).within(WATCHED).when("after the upgrade").await?;
         let published = publishes(before);
         let left = |version: &Version<ServiceObject>| {
@@ -107,14 +121,9 @@ async fn keeps_their_status(cx: &CheckCx) -> Verdict {
 async fn loses_nothing_on_the_way(cx: &CheckCx) -> Verdict {
     cx.old_release().await?;
     if cx.declares(Capability::NodeTargets) {
-        let machine = cx.machine(machine("a")).await?;
-        cx.node(machine.node().backend()).await?.becomes(initialised()).await?;
+        has_a_backend(cx).await?;
     }
-    let all = served(cx).await?;
-    let rollout = upgraded(cx).await?;
-    for (web, _) in &all {
-        looks_at(cx, web, &rollout, Release::New).await?;
-    }
+    let (all, rollout) = served_across_an_upgrade(cx).await?;
     pause(WATCHED).await;
     for (web, _) in &all {
         let rules = [Rule::Backends, Rule::Addresses, Rule::Settings, Rule::Firewall];
@@ -202,11 +211,7 @@ fn has_all_of_the_node() -> Matcher<Option<Arc<NodeObject>>> {
 
 async fn writes_nothing_in_vain(cx: &CheckCx) -> Verdict {
     cx.old_release().await?;
-    let all = served(cx).await?;
-    let rollout = upgraded(cx).await?;
-    for (web, _) in &all {
-        looks_at(cx, web, &rollout, Release::New).await?;
-    }
+    let (all, rollout) = served_across_an_upgrade(cx).await?;
     for (web, _) in &all {
         let writes = web.calls().writes().since(rollout.mark);
         writes.keeps(no_calls()).within(WATCHED).when("as the new release starts").await?;
