@@ -72,6 +72,7 @@ fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
     let all = ledger.all().count();
     put!(text, "\ntook {whole}, {checks} of it for {ran} of {all} checks; the others were left out");
     noted(ledger, text);
+    private(ledger, text);
     explanations(ledger, text);
     troubles(ledger, text);
     relaxed(ledger, text);
