@@ -113,7 +113,7 @@ fn manual_pages_do_not_depend_on_the_window() {
 
 #[test]
 fn mistakes_are_named_as_they_were_typed() {
-    let inputs: [(&[&str], &str); 28] = [
+    let inputs: [(&[&str], &str); 34] = [
         (
             &["run", "--only", "NODE-LIVE-01"],
             "error: --only: no check or suite matches 'NODE-LIVE-01'; did you",
@@ -136,7 +136,19 @@ fn mistakes_are_named_as_they_were_typed() {
         (&["verify", "nope"], "there is no such file"),
         (&["submission", "check", "nope"], "there is no such file"),
         (&["init", "--manifests", "nope"], "nope: there is no such file"),
-        (&["image", "--out", "/nope/x"], "/nope/x: there is no such file"),
+        (&["image", "--out", "/nope/x"], "/nope/x: cannot be created there"),
+        (&["driver", "check", "/tmp"], "it is a path; did you mean '--profile /tmp'?"),
+        (&["docs", "drivr"], "error: unknown page 'drivr'; did you mean 'driver'?"),
+        (&["explain", "M-XX-01"], "'ccm-conformance controls --list' shows all mutants"),
+        (&["run", "--upgrade-from", "./old"], "did you mean 'profile:./old' or 'binary:./old'?"),
+        (
+            &["plan", "--cluster", "embedded", "--kubernetes", "1.99"],
+            "error: 'run' would refuse this: --kubernetes 1.99: '1.99.0' is not a version from",
+        ),
+        (
+            &["plan", "--cluster", "embedded", "--out", "/proc/x"],
+            "error: 'run' would refuse this: output folder /proc/x: cannot be created there",
+        ),
         (&["man", "--out", "/dev/null/x"], "error: --out /dev/null/x: a part of the path is a file"),
         (&["controls", "--list", "--mutant", "M-NI-0"], "error: --mutant: unknown mutant 'M-NI-0'; did"),
         (&["bootstrap", "check", "nope"], "nope: MUST BOOT-READ: there is no such file"),
@@ -153,7 +165,7 @@ fn mistakes_are_named_as_they_were_typed() {
         ),
         (
             &["proxy", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--journal", "/nope/x"],
-            "error: --journal /nope/x: there is no such file or folder",
+            "error: --journal /nope/x: cannot be created there",
         ),
         (
             &["driver", "check", "http://127.0.0.1:1", "--token-file", "nope"],
@@ -179,6 +191,16 @@ fn plan_and_list_need_no_cluster() {
     {
         assert!(plan.contains(expected), "{expected}: {plan}");
     }
+    let upgrade =
+        answer(&["plan", "--cluster", "embedded", "--upgrade-from", "profile:mutants", "--suite", "upgrade"]);
+    for expected in [
+        "\nupgrade    from profile mutants\n",
+        "\nskip  37 checks: suite routes was not asked for\n",
+        "('--all' lists each",
+    ] {
+        assert!(upgrade.contains(expected), "{expected}: {upgrade}");
+    }
+    assert!(upgrade.lines().count() < 70, "{upgrade}");
     let list = answer(&["list", "--suite", "routes,taint-removal", "--level", "must", "--output", "json"]);
     let list: Vec<Value> = serde_json::from_str(&list).expect("JSON");
     let ids: Vec<&str> = list.iter().filter_map(|check| check["id"].as_str()).collect();

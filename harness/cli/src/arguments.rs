@@ -20,7 +20,7 @@ pub(super) use explore::ExploreOptions;
 pub(super) use proxy::ProxyOptions;
 pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
 pub(super) use results::{BisectOptions, ExportFormat, ExportOptions, TrendOptions};
-pub(super) use run::{PlanOptions, RunOptions};
+pub(super) use run::{PlanOptions, RunOptions, SharedOptions};
 pub(super) use submission::{PackOptions, SubmissionCommand};
 pub(super) use values::{Color, ListOutput, ListedLevel};
 
@@ -30,7 +30,7 @@ use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
 use examples::{
     ATTEST_EXAMPLES, BISECT_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES,
-    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, COVERAGE_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES,
+    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, COVERAGE_EXAMPLES, DOCS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES,
     EXPLAIN_EXAMPLES, EXPLORE_EXAMPLES, EXPORT_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES,
     MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES, SCHEMA_EXAMPLES,
     TREND_EXAMPLES, VERIFY_EXAMPLES,
@@ -73,6 +73,13 @@ pub(super) enum Command {
     /// Explain a name: a check or row of the contract, a time limit, a suite, a mutant, a bug
     #[command(after_help = EXPLAIN_EXAMPLES)]
     Explain(ExplainOptions),
+    /// Print a page of the book, or the list of its pages
+    #[command(after_help = DOCS_EXAMPLES)]
+    Docs {
+        /// Name of the page
+        #[arg(value_name = "PAGE", add = ArgValueCandidates::new(complete::pages))]
+        page: Option<String>,
+    },
     /// Show which rows of the contract have checks, and which checks no mutant proves
     #[command(after_help = COVERAGE_EXAMPLES)]
     Coverage(ListOptions),

@@ -1,9 +1,9 @@
 //! `bootstrap`: lint and model of manifests, which is independent of the rest.
 
 use ::bootstrap::BootstrapCommand;
-use harness_core::output::{Log, Out};
+use harness_core::output::{Log, Out, WrappedOut};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::io::{Error, ErrorKind, Read, Result, Stdin};
+use std::io::{Error, ErrorKind, Read, Result, Stdin, Write};
 use std::process::ExitCode;
 
 /// How many seconds the writer of standard input may pause.
@@ -11,7 +11,8 @@ const PATIENCE: i64 = 60;
 
 /// Runs the command with the process's own streams.
 pub(super) fn run(command: &BootstrapCommand) -> ExitCode {
-    ExitCode::from(::bootstrap::run(command, &mut Patient(std::io::stdin()), &mut Out, &mut Log))
+    let out: &mut dyn Write = if command.is_for_people() { &mut WrappedOut } else { &mut Out };
+    ExitCode::from(::bootstrap::run(command, &mut Patient(std::io::stdin()), out, &mut Log))
 }
 
 /// Standard input with a limit on waiting.

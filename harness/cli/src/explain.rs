@@ -1,6 +1,7 @@
 //! `explain`: a row of the contract and its checks, and every other name that a report or a page of the book mentions, for
 //! a reader of that name.
 
+mod glossary;
 mod lines;
 mod names;
 mod subjects;
@@ -33,6 +34,9 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
                 return Ok(text);
             }
             if let Some(text) = subjects::explanation(id)? {
+                return Ok(text);
+            }
+            if let Some(text) = glossary::explanation(id) {
                 return Ok(text);
             }
             let suites: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
@@ -83,13 +87,24 @@ fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&s
     // The name of an area.
     let area = format!("{}-", id.trim_end_matches('-').to_uppercase());
     let alike: Vec<&str> = rows.iter().copied().filter(|row| row.starts_with(&area)).collect();
-    let hint = if alike.is_empty() {
+    // A mutant of another group with the same number has nothing to do with it.
+    let upper = id.to_uppercase();
+    let group = upper.rsplit_once('-').map_or("", |(group, _)| group);
+    let is_control = ["M-", "S-", "A-"].iter().any(|kind| upper.starts_with(kind))
+        && !mutants.iter().any(|one| one.mutant.rsplit_once('-').is_some_and(|(of, _)| of == group));
+    let hint = if is_control {
+        "; 'ccm-conformance controls --list' shows all mutants, variants and adversaries".to_owned()
+    } else if alike.is_empty() {
         let checks = all.iter().map(|check| check.id.as_str());
         let mutants = mutants.iter().map(|mutant| mutant.mutant.as_str());
         let bounds = contract.terms.bounds.keys().map(String::as_str);
+        let more = glossary::names();
         let names = rows.into_iter().chain(checks).chain(mutants).chain(bounds).chain(suites.iter().copied());
-        match did_you_mean(id, names) {
-            near if near.is_empty() => "; 'ccm-conformance list' shows all checks".to_owned(),
+        match did_you_mean(id, names.chain(more.iter().map(String::as_str))) {
+            near if near.is_empty() => {
+                "; 'ccm-conformance list' shows all checks, and 'ccm-conformance docs glossary' all terms"
+                    .to_owned()
+            }
             near => near,
         }
     } else {
@@ -296,7 +311,9 @@ mod tests {
         assert!(refused.contains("'node-init'; ids that begin with it: NODE-INIT-01, "), "{refused}");
         assert!(refused.ends_with(" .."), "{refused}");
         assert!(
-            explained("nope").expect_err("not an id").ends_with("; 'ccm-conformance list' shows all checks")
+            explained("nope")
+                .expect_err("not an id")
+                .contains("; 'ccm-conformance list' shows all checks, and ")
         );
     }
 
@@ -313,6 +330,11 @@ mod tests {
             let refused = explained(id).expect_err("no such id");
             assert!(refused.contains(&format!("did you mean {near}?")), "{refused}");
         }
+        let refused = explained("M-XX-01").expect_err("no such group of mutants");
+        assert!(
+            refused
+                .ends_with("'ccm-conformance controls --list' shows all mutants, variants and adversaries")
+        );
         assert!(explained("NODE-INIT-10.other").is_err());
     }
 }

@@ -196,7 +196,8 @@ fn seen_again(known: &[(PathBuf, Finding)], results: &Results, events: &Events) 
 pub(super) fn merge_explorations(parts: &[PathBuf], out: &Path) -> Result<u8, String> {
     let parts = parts.iter().map(|folder| Results::read(folder)).collect::<Result<Vec<Results>, String>>()?;
     let merged = Results::merge(parts)?;
-    std::fs::create_dir_all(out).map_err(|error| format!("{}: {}", out.display(), files::why(&error)))?;
+    std::fs::create_dir_all(out)
+        .map_err(|error| format!("{}: {}", out.display(), files::why_not_written(&error)))?;
     merged.write(out)?;
     output::out(&format!("{merged}; {}", out.display()));
     Ok(exit::CONFORMANT)

@@ -55,7 +55,7 @@ fn exported(options: &ExportOptions) -> Result<(), String> {
         None => output::out(&made),
         Some(out) => {
             output::file(out, made)
-                .map_err(|error| format!("--out {}: {}", out.display(), files::why(&error)))?;
+                .map_err(|error| format!("--out {}: {}", out.display(), files::why_not_written(&error)))?;
             output::err(&format!("wrote {}", out.display()));
         }
     }

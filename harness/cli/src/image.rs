@@ -12,7 +12,9 @@ use std::process::ExitCode;
 pub(super) fn image(options: &ImageOptions) -> ExitCode {
     let made = image_of_this_program(&options.reference).map_err(|error| chain(&error)).and_then(|image| {
         let written = std::fs::write(&options.out, &image.bytes);
-        written.map_err(|error| format!("--out {}: {}", options.out.display(), files::why(&error)))?;
+        written.map_err(|error| {
+            format!("--out {}: {}", options.out.display(), files::why_not_written(&error))
+        })?;
         Ok(image.ids.join(" "))
     });
     match made {

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod bisect;
+mod book;
 mod bootstrap;
 mod clean;
 mod cluster;
@@ -23,6 +24,7 @@ mod judgeable;
 mod keeper;
 mod list;
 mod merge;
+mod plan;
 mod planning;
 mod private;
 mod prove;
@@ -92,8 +94,10 @@ pub fn main(suites: &'static [Suite], programs: &[SubProgram]) -> ExitCode {
         Err(error) => {
             let asked_for = !error.use_stderr();
             // Help and version go to standard output, errors to standard error; a closed one is not a failure.
-            let _ = error.print();
-            if !asked_for {
+            if asked_for {
+                let _ = error.print();
+            } else {
+                output::err_styled(error.render().ansi().to_string().trim_end());
                 let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
                 sonobuoy::refuse(&typed, &error.to_string());
             }
@@ -137,11 +141,12 @@ pub fn main_with(suites: &'static [Suite], private: &'static [Suite], programs: 
 fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> ExitCode {
     match command {
         Command::Run(options) => run::run(suites, &options),
-        Command::Plan(options) => run::plan(suites, &options),
+        Command::Plan(options) => plan::plan(suites, &options),
         Command::Init(options) => init::init(&options),
         Command::Doctor(options) => doctor::doctor(&options),
         Command::List(options) => list::list(suites, &options),
         Command::Explain(options) => explain::explain(suites, &options.id),
+        Command::Docs { page } => book::docs(page.as_deref()),
         Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),
         Command::Trend(options) => trend::trend(&options),

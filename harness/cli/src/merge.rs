@@ -51,7 +51,8 @@ fn joined(options: &MergeOptions) -> Result<u8, String> {
     };
     let events = merged(&parts, merging).map_err(|wrong| format!("not merged:\n  {}", wrong.join("\n  ")))?;
     let out = &options.out;
-    let failed = |error: std::io::Error| format!("--out {}: {}", out.display(), files::why(&error));
+    let failed =
+        |error: std::io::Error| format!("--out {}: {}", out.display(), files::why_not_written(&error));
     files::create_folder(out).map_err(failed)?;
     let inside = |folder: &PathBuf| folder.canonicalize().ok() == out.canonicalize().ok();
     if let Some(part) = options.shards.iter().find(|folder| inside(folder)) {

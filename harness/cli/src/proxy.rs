@@ -50,7 +50,7 @@ fn run(options: &ProxyOptions) -> Result<(), Failure> {
         let running = Running::start(config).await.map_err(refused)?;
         if let (Some(file), Some(ca)) = (&options.tls_ca_out, running.ca()) {
             std::fs::write(file, ca).map_err(|error| {
-                environment(format!("--tls-ca-out {}: {}", file.display(), files::why(&error)))
+                environment(format!("--tls-ca-out {}: {}", file.display(), files::why_not_written(&error)))
             })?;
         }
         let ports: Vec<_> = running
@@ -123,13 +123,14 @@ fn journal(options: &ProxyOptions) -> Result<Ended, Failure> {
     let Some(path) = &options.journal else {
         return Ok(Arc::new(move |entry| output::out(&format!("{}\n", line(entry)))));
     };
-    let file = File::create(path)
-        .map_err(|error| usage(format!("--journal {}: {}", path.display(), files::why(&error))))?;
+    let file = File::create(path).map_err(|error| {
+        usage(format!("--journal {}: {}", path.display(), files::why_not_written(&error)))
+    })?;
     let (file, path) = (Mutex::new(file), path.display().to_string());
     Ok(Arc::new(move |entry| {
         let mut file = file.lock().expect("no holder of this lock panics");
         if let Err(error) = writeln!(file, "{}", line(entry)) {
-            output::err(&format!("{path}: {}", files::why(&error)));
+            output::err(&format!("{path}: {}", files::why_not_written(&error)));
         }
     }))
 }

@@ -65,7 +65,7 @@ pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
             ExitCode::from(exit::CONFORMANT)
         }
         Err(error) => {
-            output::err(&format!("error: --out {}: {}", folder.display(), files::why(&error)));
+            output::err(&format!("error: --out {}: {}", folder.display(), files::why_not_written(&error)));
             ExitCode::from(exit::USAGE)
         }
     }

@@ -125,7 +125,8 @@ fn list(folder: &Path, document: Option<&Path>) -> Result<u8, String> {
     if made == text {
         return Ok(exit::CONFORMANT);
     }
-    fs::write(document, made).map_err(|error| format!("{}: {}", document.display(), files::why(&error)))?;
+    fs::write(document, made)
+        .map_err(|error| format!("{}: {}", document.display(), files::why_not_written(&error)))?;
     output::err(&format!("{}: the table was out of date and has been rewritten", document.display()));
     Ok(exit::NOT_CONFORMANT)
 }

@@ -10,6 +10,7 @@ use super::spec::ClusterSpec;
 use embedded_cluster::{RequestFault, RequestFaultState};
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
+use harness_config::DesiredCluster;
 use harness_core::check::Facility;
 use std::fmt::Debug;
 use std::net::{Ipv4Addr, SocketAddrV4};
@@ -26,6 +27,8 @@ pub struct BackendEntry {
     pub facts: Facts,
     /// Its requirements of this machine, each with whether it is met. Changes nothing.
     pub(super) requirements: fn() -> LocalBoxFuture<'static, Vec<Requirement>>,
+    /// Checks a request as far as that is possible without starting anything.
+    pub(super) check: fn(&DesiredCluster) -> Result<(), ClusterError>,
     /// The backend for one cluster. Creates nothing yet.
     pub(super) begin: fn(ClusterSpec) -> Arc<dyn Backend>,
     /// Access to the machines of a cluster that this or another process of the run has created; `None` if there is none.

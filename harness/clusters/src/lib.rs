@@ -49,7 +49,7 @@ pub use requirement::{Need, Remedy, Requirement, State};
 pub use spec::{ClusterSpec, ProgramImage, ProviderIds, Purpose};
 pub use topology::{Families, PlannedMachine, planned_machines};
 
-use harness_config::BackendKind;
+use harness_config::{BackendKind, DesiredCluster};
 use harness_core::check::Facility;
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
@@ -75,6 +75,14 @@ pub fn facts(kind: BackendKind) -> &'static Facts {
 /// A backend's requirements of this machine, each with whether it is met. Changes nothing.
 pub async fn requirements(kind: BackendKind) -> Vec<Requirement> {
     (entry(kind).requirements)().await
+}
+
+/// Checks a request for a cluster as far as that is possible without starting anything.
+///
+/// # Errors
+/// [`ClusterError::is_usage`]: the backend has no such cluster, or the kubeconfig of an existing one is not there.
+pub fn check(kind: BackendKind, desired: &DesiredCluster) -> Result<(), ClusterError> {
+    (entry(kind).check)(desired)
 }
 
 /// The backend of that kind for one cluster. Creates nothing yet.

@@ -30,8 +30,10 @@ pub struct Requirement {
 pub enum State {
     /// It is met.
     Fine,
-    /// It exists but is too small, too old or too little.
+    /// It exists but is too small or too little.
     TooSmall,
+    /// It exists but is too old.
+    TooOld,
     /// It does not exist, or cannot be used.
     Missing,
 }

@@ -2,7 +2,7 @@
 
 use crate::images::RunId;
 use fake_cloud_driver::InstanceIds;
-use harness_config::{DesiredCluster, ExistingCluster, OwnCluster, ProviderIdFormat};
+use harness_config::{DesiredCluster, OwnCluster, ProviderIdFormat};
 use std::path::PathBuf;
 
 /// A cluster to be created.
@@ -45,16 +45,6 @@ impl ClusterSpec {
         self.desired
             .own()
             .expect("a plan names an existing cluster only for the backend of existing clusters")
-    }
-
-    /// Which existing cluster is requested; by default the one that kubectl would use.
-    pub(super) fn existing(&self) -> ExistingCluster {
-        match &self.desired {
-            DesiredCluster::Existing(existing) => existing.clone(),
-            DesiredCluster::Own(_) | DesiredCluster::Absent => {
-                ExistingCluster { kubeconfig: None, allow_foreign: false }
-            }
-        }
     }
 }
 

@@ -14,9 +14,8 @@ impl Planning {
     pub(super) fn replace_image(&mut self, key: &str, profile: &mut Profile, image: String) {
         if profile.deploys_nothing() {
             self.problem(key, format!("profile '{}' deploys nothing", profile.name));
-        } else if profile.image.is_none() {
-            let say =
-                "its manifests name the image; put '${IMAGE}' there and 'image.reference' into the profile";
+        } else if profile.image.is_none() && !leave_the_image_open(profile) {
+            let say = "its manifests name the image; write '${IMAGE}' there instead";
             self.problem(key, format!("cannot be chosen for profile '{}': {say}", profile.name));
         } else {
             profile.image = Some(Image::Reference(image));
@@ -57,6 +56,12 @@ impl Planning {
             self.problem(key, format!("profile '{}' deploys nothing", profile.name));
         }
     }
+}
+
+/// Whether the manifests of a profile have a place for an image that they do not name. A manifest that cannot be read is
+/// reported when it is deployed.
+fn leave_the_image_open(profile: &Profile) -> bool {
+    profile.manifests.iter().any(|file| files::read(file).is_ok_and(|text| text.contains("${IMAGE}")))
 }
 
 #[cfg(test)]

@@ -88,7 +88,7 @@ impl Walk<'_> {
         let entries = match &node.tree {
             Tree::Map(entries) => entries,
             Tree::Null(_) => &none,
-            other => return self.problem(node, path, wrong_type("keys and values", other)),
+            other => return self.problem(node, path, wrong_type(&expected_keys(schema), other)),
         };
         let mut sound = Map::new();
         for (name, value) in entries {
@@ -152,7 +152,7 @@ impl Walk<'_> {
 
     fn list(&mut self, node: &Node, schema: &Value, path: &str) -> Option<Value> {
         let Tree::List(items) = &node.tree else {
-            return self.problem(node, path, wrong_type("a list", &node.tree));
+            return self.problem(node, path, wrong_type(&expected_list(schema), &node.tree));
         };
         // Words of a fixed choice may be repeated without effect.
         let choice = !words(&schema["items"]).is_empty();
@@ -172,7 +172,7 @@ impl Walk<'_> {
 
     fn free_table(&mut self, node: &Node, schema: &Value, path: &str) -> Option<Value> {
         let Tree::Map(entries) = &node.tree else {
-            return self.problem(node, path, wrong_type("keys and values", &node.tree));
+            return self.problem(node, path, wrong_type(KEYS_AND_VALUES, &node.tree));
         };
         let mut sound = Map::new();
         for (name, value) in entries {
@@ -265,6 +265,37 @@ fn expected(schema: &Value) -> String {
     }
 }
 
+const KEYS_AND_VALUES: &str = "keys and values";
+
+/// What a table must contain: the first keys that it can have.
+fn expected_keys(schema: &Value) -> String {
+    const SHOWN: usize = 3;
+    let names: Vec<&str> = keys(schema).take(SHOWN).map(|(key, _)| key).collect();
+    match names.as_slice() {
+        [] => KEYS_AND_VALUES.to_owned(),
+        names => format!("{KEYS_AND_VALUES} (such as {})", names.join(", ")),
+    }
+}
+
+/// What a list looks like: the example of its schema, or one item.
+fn expected_list(schema: &Value) -> String {
+    let example = schema["examples"][0].as_array().cloned().or_else(|| {
+        let words = words(&schema["items"]);
+        let item = schema["items"]["examples"][0].as_str().or(words.first().copied())?;
+        Some(vec![Value::from(item)])
+    });
+    match example {
+        Some(example) => {
+            let items: Vec<String> = example
+                .iter()
+                .map(|item| item.as_str().map_or_else(|| item.to_string(), str::to_owned))
+                .collect();
+            format!("a list such as [{}]", items.join(", "))
+        }
+        None => String::from("a list"),
+    }
+}
+
 fn wrong_type(expected: &str, tree: &Tree) -> String {
     let found = match tree {
         Tree::Null(_) => String::from("nothing"),
@@ -274,6 +305,6 @@ fn wrong_type(expected: &str, tree: &Tree) -> String {
         Tree::List(_) => String::from("a list"),
         Tree::Map(_) => String::from("keys and values"),
     };
-    let were = if expected == "keys and values" { "were" } else { "was" };
+    let were = if expected.starts_with(KEYS_AND_VALUES) { "were" } else { "was" };
     format!("{expected} {were} expected, found {found}")
 }

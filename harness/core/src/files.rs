@@ -31,7 +31,7 @@ pub fn built_in_folders_with(file: &str) -> Vec<String> {
 const LARGEST: u64 = 16 << 20;
 
 /// Why the system refused something, with a remedy where there is one.
-pub use system_errors::{why, why_not_listening, why_not_started};
+pub use system_errors::{why, why_not_listening, why_not_started, why_not_written};
 
 /// The same as an error.
 fn explained(error: Error) -> Error {
@@ -121,7 +121,12 @@ pub fn create_folder(path: &Path) -> Result<()> {
     if path.exists() && !path.is_dir() {
         return Err(wrong("is a file; name a folder".to_owned()));
     }
-    std::fs::create_dir_all(path).map_err(explained)
+    std::fs::create_dir_all(path).map_err(not_written)
+}
+
+/// The same about a file or folder that was to be created.
+pub(crate) fn not_written(error: Error) -> Error {
+    Error::new(error.kind(), why_not_written(&error))
 }
 
 /// Creates a folder and those above it, unless it exists, and checks that files can be written there.
@@ -130,7 +135,20 @@ pub fn create_folder(path: &Path) -> Result<()> {
 /// It cannot be created, is a file, or takes no files.
 pub fn writable_folder(path: &Path) -> Result<()> {
     create_folder(path)?;
-    tempfile::tempfile_in(path).map(drop).map_err(explained)
+    tempfile::tempfile_in(path).map(drop).map_err(not_written)
+}
+
+/// Checks that files can be written to a folder, or that it can be created. Creates nothing.
+///
+/// # Errors
+/// It or a folder above it is a file, or takes no files.
+pub fn takes_files(path: &Path) -> Result<()> {
+    let path = std::path::absolute(path).map_err(explained)?;
+    let existing = path.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+    if !existing.is_dir() {
+        return Err(wrong(format!("{} is a file; name a folder", existing.display())));
+    }
+    tempfile::tempfile_in(existing).map(drop).map_err(not_written)
 }
 
 /// The files of a folder, sorted, without those of its subfolders.

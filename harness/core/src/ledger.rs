@@ -5,7 +5,7 @@
 mod setting;
 mod share;
 
-pub use setting::{ContractComparison, SetBy, Setting, option_of};
+pub use setting::{ContractComparison, SetBy, Setting, option_of, upgrades_from};
 pub use share::Share;
 
 use crate::check::{Isolation, Level, row_of};

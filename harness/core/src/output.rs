@@ -105,9 +105,10 @@ fn guarded(text: String) -> String {
 pub fn file(path: &Path, text: String) -> std::io::Result<()> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
-    let mut file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder)?;
+    let file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder);
+    let mut file = file.map_err(files::not_written)?;
     file.write_all(secrets::redact(text).as_bytes())?;
-    file.persist(path).map(drop).map_err(|error| error.error)
+    file.persist(path).map(drop).map_err(|error| files::not_written(error.error))
 }
 
 /// Copies a pipe to standard output, to its end, and keeps colours. Calls `failed` as soon as that is not possible, but
@@ -207,6 +208,21 @@ pub struct Out;
 impl Write for Out {
     fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
         out(&String::from_utf8_lossy(text));
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Writes text for people to standard output ([`out_wrapped`]).
+#[derive(Clone, Copy, Debug, Default)]
+pub struct WrappedOut;
+
+impl Write for WrappedOut {
+    fn write(&mut self, text: &[u8]) -> std::io::Result<usize> {
+        out_wrapped(&String::from_utf8_lossy(text));
         Ok(text.len())
     }
 

@@ -15,7 +15,7 @@ pub struct KubernetesVersion {
 
 /// The text is not a version that a cluster can have.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is not a version from 1.{} to 1.{}, such as v1.36.2 or 1.31", MINORS.start(), MINORS.end())]
+#[error("'{text}' is not a version from 1.{} to 1.{}, such as v1.36.2 or 1.31", MINORS.start(), MINORS.end())]
 pub struct UnknownVersion {
     text: String,
 }

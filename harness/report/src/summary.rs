@@ -6,7 +6,9 @@ use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
 };
 use harness_core::check::{Level, row_of};
-use harness_core::ledger::{Conformance, Entry, FIRST_TRY, Ledger, Outcome, SkipReason, StageTime};
+use harness_core::ledger::{
+    Conformance, Entry, FIRST_TRY, Ledger, Outcome, SkipReason, StageTime, upgrades_from,
+};
 use std::fmt::Write as _;
 
 /// The name of the stage in which the checks run. Earlier stages create the environment, later ones remove it.
@@ -106,6 +108,7 @@ pub fn verdict_line(ledger: &Ledger) -> String {
             about.push(format!("{label} {fact}"));
         }
     }
+    about.extend(upgrades_from(&subject.settings).map(|old| format!("upgrade from {old}")));
     let word = verdict_word(ledger.conformance()).replace('-', " ").to_uppercase();
     format!("{word}: {}", about.join(", "))
 }

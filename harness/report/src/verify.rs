@@ -116,9 +116,11 @@ fn against_itself(read: &Value, made: &Value, findings: &mut Vec<Finding>) {
         findings.push(Finding::Derived { key, says, make });
     };
     for key in DERIVED {
-        let (says, make) = (read.get(*key), made.get(*key));
-        if says != make {
-            derived((*key).to_owned(), says, make);
+        let (says, make) = (read.get(*key).unwrap_or(&Value::Null), made.get(*key).unwrap_or(&Value::Null));
+        // One difference shows that it was not computed.
+        if let Some(Difference { path, one, other }) = differences(says, make).into_iter().next() {
+            let path = if path.is_empty() { (*key).to_owned() } else { format!("{key}.{path}") };
+            derived(path, one, other);
         }
     }
     for Difference { path, one, other } in differences(read, made) {

@@ -28,7 +28,7 @@ pub fn open<C>(plan: &RunPlan<C>, verbosity: Verbosity) -> std::io::Result<Event
 /// The folder cannot be created or written to, another run is writing there, or it contains evidence that was not written
 /// by a run.
 pub fn begin_in(output: &Path, sinks: Vec<Box<dyn Sink>>) -> std::io::Result<Events> {
-    std::fs::create_dir_all(output)?;
+    files::writable_folder(output)?;
     // The stream's lock also protects the folder.
     let lock = Events::lock_folder(output)?;
     make_ready(output)?;

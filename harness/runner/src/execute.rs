@@ -15,7 +15,7 @@ use harness_config::{Choice, Offer, Problems, RunPlan, WantedCluster};
 use harness_core::check::chain;
 use harness_core::events::{Events, Payload};
 use harness_core::files;
-use harness_core::ledger::SkipReason;
+use harness_core::ledger::{SkipReason, upgrades_from};
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_report::exit;
@@ -274,8 +274,14 @@ async fn all_up(
 
 /// Prints which run this is, which cluster it uses, what is expected of the boot, and slips in the manifests.
 fn introduce(environments: &[Environment], plan: &RunPlan, chosen: Option<String>, events: &Events) {
-    let ids: Vec<&str> = environments.iter().map(|environment| environment.run_id().as_str()).collect();
-    events.say_detail(format!("run {}", ids.join(" ")));
+    let Some(first) = environments.first() else { return };
+    let lanes = match environments.len() {
+        1 => String::new(),
+        count => format!(" on {count} clusters"),
+    };
+    events.say_detail(format!("run {}{lanes}", first.run()));
+    let old = upgrades_from(&plan.settings);
+    old.iter().for_each(|old| events.say_detail(format!("  upgrade from {old}")));
     chosen.iter().for_each(|chosen| events.say_detail(format!("  {chosen}")));
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         events.say_detail(format!("  expected from the manifests: {}", expected.replace('\n', "\n    ")));

@@ -1,21 +1,40 @@
 //! The folder of a run's results, and what may be removed from it.
 
+use harness_core::events::{EVENTS_FILE, PACKED_EVENTS_FILE};
 use std::fs::OpenOptions;
 use std::io::{Error, ErrorKind};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+/// The files that a run writes at its end.
+const REPORTS: [&str; 4] = ["report.html", "report.yaml", "junit.xml", "badge.json"];
+/// A text that is in each report of a run.
+const MENTIONS: &str = "conformance";
 /// The folder of evidence in it.
 const EVIDENCE: &str = "evidence";
 /// The marker in an evidence folder that this program created and may therefore remove.
 const MARKER: &str = ".made-by-ccm-conformance";
 
+/// A report in a folder that no run has written, and that this one would replace.
+fn foreign_report(output: &Path) -> Option<PathBuf> {
+    if [EVENTS_FILE, PACKED_EVENTS_FILE].iter().any(|name| output.join(name).exists()) {
+        return None;
+    }
+    let is_foreign =
+        |path: &PathBuf| std::fs::read_to_string(path).is_ok_and(|text| !text.contains(MENTIONS));
+    REPORTS.iter().map(|name| output.join(name)).find(is_foreign)
+}
+
 /// Creates a folder for results with an empty evidence folder, replacing those of an earlier run. Files of the user are
 /// not touched.
 ///
 /// # Errors
-/// There is an evidence folder that no run created, or the folder cannot be written.
+/// There is a report or an evidence folder that no run created, or the folder cannot be written.
 pub fn make_ready(output: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(output)?;
+    if let Some(report) = foreign_report(output) {
+        let why = "was not written by a run, and would be replaced; move it away, or choose another folder with '--out'";
+        return Err(Error::new(ErrorKind::AlreadyExists, format!("{} {why}", report.display())));
+    }
     let evidence = output.join(EVIDENCE);
     match std::fs::symlink_metadata(&evidence) {
         Err(error) if error.kind() == ErrorKind::NotFound => {}
@@ -73,6 +92,17 @@ mod tests {
         assert!(error.to_string().contains("move it away"), "{error}");
         without_empty_evidence(output);
         assert!(evidence.join("mine.txt").exists());
+    }
+
+    #[test]
+    fn a_foreign_report_is_not_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let report = folder.path().join("report.html");
+        std::fs::write(&report, "<p>Sales of March</p>").expect("a file");
+        let error = make_ready(folder.path()).expect_err("it is the user's");
+        assert!(error.to_string().contains("was not written by a run"), "{error}");
+        std::fs::write(&report, "<title>ccm-conformance</title>").expect("a file");
+        make_ready(folder.path()).expect("a run's, whose stream was removed");
     }
 
     #[test]

@@ -31,6 +31,14 @@ pub fn why(error: &Error) -> String {
     words.to_owned()
 }
 
+/// Why the system did not create or write a file or folder.
+pub fn why_not_written(error: &Error) -> String {
+    match error.kind() {
+        ErrorKind::NotFound => "cannot be created there; check the folder above it".to_owned(),
+        _ => why(error),
+    }
+}
+
 /// Why the system did not start a program.
 pub fn why_not_started(error: &Error) -> String {
     match error.kind() {
@@ -77,7 +85,9 @@ mod tests {
     fn no_number_of_the_system_is_left() {
         for number in 1..=133 {
             let error = Error::from_raw_os_error(number);
-            for words in [why(&error), why_not_started(&error), why_not_listening(&error)] {
+            for words in
+                [why(&error), why_not_written(&error), why_not_started(&error), why_not_listening(&error)]
+            {
                 assert!(!words.contains("os error") && !words.is_empty(), "{number}: {words}");
             }
         }

@@ -22,6 +22,13 @@ pub enum BootstrapCommand {
     Fix(FixArgs),
 }
 
+impl BootstrapCommand {
+    /// Whether the output is text for people, which may be wrapped, rather than data for programs.
+    pub fn is_for_people(&self) -> bool {
+        matches!(self, BootstrapCommand::Check(args) if args.output == Format::Text)
+    }
+}
+
 const FIX_EXIT_CODES: &str = "Exit codes:
   0  the printed manifests boot
   1  something must be fixed by hand

@@ -1,5 +1,6 @@
 //! Values that shells complete: what this program knows by name.
 
+use crate::book;
 use crate::controls::list;
 use clap_complete::CompletionCandidate;
 use harness_core::check::row_of;
@@ -33,6 +34,11 @@ fn candidate(name: impl Into<std::ffi::OsString>, about: impl Into<String>) -> C
 /// Names of suites.
 pub(super) fn suites() -> Vec<CompletionCandidate> {
     known().iter().map(|suite| candidate(suite.name, suite.proves)).collect()
+}
+
+/// Pages of the book.
+pub(super) fn pages() -> Vec<CompletionCandidate> {
+    book::pages().map(CompletionCandidate::new).collect()
 }
 
 /// Ids of checks.

@@ -2,7 +2,7 @@
 
 use super::examples::{INIT_CLOUD_EXAMPLES, OPENAPI_EXAMPLES};
 use clap::{Args, Subcommand};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum DriverCommand {
@@ -33,11 +33,19 @@ Example:
   ccm-conformance driver check --command python3 driver.py \\
     --listen '${DRIVER_LISTEN}' --token-file '${DRIVER_TOKEN_FILE}'";
 
+/// Checks that what was typed is not the folder of a profile.
+fn url(text: &str) -> Result<String, String> {
+    if Path::new(text).exists() {
+        return Err(format!("it is a path; did you mean '--profile {text}'?"));
+    }
+    Ok(text.to_owned())
+}
+
 #[derive(Debug, Args)]
 #[command(group(clap::ArgGroup::new("which").required(true).args(["url", "command", "image", "profile"])))]
 pub(crate) struct DriverOptions {
     /// URL of a running driver: http://HOST:PORT
-    #[arg(value_name = "URL", requires = "token_file")]
+    #[arg(value_name = "URL", requires = "token_file", value_parser = url)]
     pub(crate) url: Option<String>,
     /// File with its token
     #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "image"])]

@@ -37,6 +37,11 @@ Examples:
   ccm-conformance explain SVC-UPD-01          # a row, with all its checks
   ccm-conformance explain M-SV-07             # a mutant, and who must notice it";
 
+pub(super) const DOCS_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance docs                        # the list of pages
+  ccm-conformance docs tutorial | less";
+
 pub(super) const MERGE_EXAMPLES: &str = "\
 Example:
   ccm-conformance merge part-1 part-2 part-3 --out merged";

@@ -33,28 +33,30 @@ fn part(text: &str, index: Option<&str>) -> Result<Share, String> {
     share.map_err(|why| format!("completion index {index}: {why}; N is the Job's number of completions"))
 }
 
-/// Parses one part of the description of an old release.
+/// Parses the description of an old release: parts separated by commas.
 fn old_release(text: &str) -> Result<UpgradeKeys, String> {
-    let (kind, value) = text.split_once(':').unwrap_or((text, ""));
-    let value = Some(value.to_owned()).filter(|value| !value.is_empty());
-    let keys = UpgradeKeys::default();
-    match (kind, value) {
-        ("profile", Some(profile)) => Ok(UpgradeKeys { profile: Some(profile), ..keys }),
-        ("image", Some(image)) => Ok(UpgradeKeys { image: Some(image), ..keys }),
-        ("binary", Some(binary)) => Ok(UpgradeKeys { binary: Some(binary), ..keys }),
-        _ => Err("write profile:NAME, profile:PATH, image:IMAGE or binary:PATH".to_owned()),
+    const FORM: &str = "write profile:NAME, profile:PATH, image:IMAGE or binary:PATH";
+    let mut keys = UpgradeKeys::default();
+    for part in text.split(',') {
+        let (kind, value) = part.split_once(':').unwrap_or((part, ""));
+        let place = match kind {
+            "profile" => &mut keys.profile,
+            "image" => &mut keys.image,
+            "binary" => &mut keys.binary,
+            "" => return Err(format!("a comma has nothing before or after it; {FORM}")),
+            name if value.is_empty() => {
+                return Err(format!("did you mean 'profile:{name}' or 'binary:{name}'? {FORM}"));
+            }
+            other => return Err(format!("'{other}' is unknown; {FORM}")),
+        };
+        if value.is_empty() {
+            return Err(format!("'{kind}:' has no value; {FORM}"));
+        }
+        if place.replace(value.to_owned()).is_some() {
+            return Err(format!("'{kind}:' is given twice"));
+        }
     }
-}
-
-/// The old release that these parts describe together; of two parts of a kind, the later one counts.
-fn together(parts: &[UpgradeKeys]) -> UpgradeKeys {
-    let last =
-        |part: fn(&UpgradeKeys) -> &Option<String>| parts.iter().rev().find_map(|keys| part(keys).clone());
-    UpgradeKeys {
-        profile: last(|keys| &keys.profile),
-        image: last(|keys| &keys.image),
-        binary: last(|keys| &keys.binary),
-    }
+    Ok(keys)
 }
 
 /// Headings of the options' help.
@@ -69,7 +71,7 @@ const SHOWN: &str = "What is shown";
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct RunOptions {
     #[command(flatten)]
-    pub(crate) plan: PlanOptions,
+    pub(crate) shared: SharedOptions,
     /// Show the page of the run in a browser on this machine while it runs
     #[arg(long, conflicts_with = "repeat", help_heading = SHOWN)]
     pub(crate) watch: bool,
@@ -131,18 +133,28 @@ impl From<OutputForm> for ShownAs {
     }
 }
 
-/// The options of `plan`, which `run` has as well.
+/// The options of `plan`.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct PlanOptions {
+    #[command(flatten)]
+    pub(crate) shared: SharedOptions,
+    /// List each check that would not run, instead of counting those with the same reason
+    #[arg(long, help_heading = SHOWN)]
+    pub(crate) all: bool,
+}
+
+/// The options that `run` and `plan` have.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct SharedOptions {
     /// Read options from a run file; options on the command line override it
     #[arg(long, value_name = "FILE", help_heading = CCM)]
     pub(crate) config: Option<PathBuf>,
     #[command(flatten)]
     ccm: CcmOptions,
     /// Also judge the upgrade from this release to the CCM: profile:NAME or profile:PATH, image:IMAGE, binary:PATH; a profile
-    /// and an image or program can be given together, separated by a comma, and the last of a kind counts
-    #[arg(long, value_name = "RELEASE", value_delimiter = ',', value_parser = old_release, help_heading = CCM)]
-    upgrade_from: Vec<UpgradeKeys>,
+    /// and an image or program can be given together, separated by a comma
+    #[arg(long, value_name = "RELEASE", value_parser = old_release, help_heading = CCM)]
+    upgrade_from: Option<UpgradeKeys>,
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
     #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
@@ -214,7 +226,7 @@ pub(crate) struct PlanOptions {
     timing: Option<Timing>,
 }
 
-impl PlanOptions {
+impl SharedOptions {
     /// Where the run file is, if any.
     pub(crate) fn source(&self) -> Source {
         self.config.clone().map_or(Source::Defaults, Source::File)
@@ -227,7 +239,7 @@ impl PlanOptions {
             profile: self.ccm.profile.clone(),
             image: self.ccm.image.clone(),
             binary: self.ccm.binary.clone(),
-            upgrade_from: together(&self.upgrade_from),
+            upgrade_from: self.upgrade_from.clone().unwrap_or_default(),
             cluster: ClusterKeys {
                 backend: self.cluster,
                 topology: self.topology.clone(),
@@ -261,19 +273,23 @@ impl PlanOptions {
 
 #[cfg(test)]
 mod tests {
-    use super::{UpgradeKeys, old_release, part, together};
+    use super::{old_release, part};
 
     #[test]
     fn an_old_release_is_a_profile_an_image_or_a_program() {
-        let parts: Vec<UpgradeKeys> = ["profile:./old", "image:registry.example:5000/ccm:v1"]
-            .map(|text| old_release(text).expect(text))
-            .into();
-        let all = together(&parts);
+        let all = old_release("profile:./old,image:registry.example:5000/ccm:v1").expect("two parts");
         assert_eq!(all.profile.as_deref(), Some("./old"));
         assert_eq!(all.image.as_deref(), Some("registry.example:5000/ccm:v1"));
         assert_eq!(all.binary, None);
-        for wrong in ["./old", "profile:", "tag:v1"] {
-            assert!(old_release(wrong).expect_err(wrong).contains("binary:PATH"));
+        for (wrong, why) in [
+            ("./old", "did you mean 'profile:./old' or 'binary:./old'?"),
+            ("profile:", "'profile:' has no value"),
+            ("tag:v1", "'tag' is unknown; write profile:NAME"),
+            ("profile:a,profile:b", "'profile:' is given twice"),
+            ("binary:a,", "a comma has nothing before or after it"),
+        ] {
+            let said = old_release(wrong).expect_err(wrong);
+            assert!(said.contains(why), "{said}");
         }
     }
 

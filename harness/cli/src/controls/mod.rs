@@ -67,7 +67,7 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
         Ok(events) => events,
         Err(error) => {
             let out = with_mutants.output.display();
-            output::err(&format!("error: output folder {out}: {}", files::why(&error)));
+            output::err(&format!("error: output folder {out}: {}", files::why_not_written(&error)));
             return ExitCode::from(exit::USAGE);
         }
     };

@@ -64,6 +64,7 @@ fn state(one: &Requirement) -> &'static str {
     match one.state {
         State::Fine => "fine",
         State::TooSmall => "too small",
+        State::TooOld => "too old",
         State::Missing => "missing",
     }
 }

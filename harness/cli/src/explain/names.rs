@@ -32,7 +32,7 @@ fn of_bound(contract: &Contract, name: &str, limit: &str) -> String {
     }
     text.push_str(&labelled(
         "to change it:",
-        "key 'budgets' of the profile, with a reason (docs/profile-keys.md)",
+        "key 'budgets' of the profile, with a reason ('ccm-conformance docs profile-keys')",
     ));
     text
 }

@@ -4,7 +4,7 @@ use super::lines::labelled;
 use crate::controls::list::{Adversary, Mutant, Stranger, adversaries, mutants, strangers};
 use harness_clusters::images::own_program;
 use harness_components::component::of_kind;
-use harness_config::ProfileKind;
+use harness_config::{ProfileKind, yaml};
 use harness_core::bounded;
 use harness_core::ledger::Share;
 use serde_json::{Map, Value};
@@ -92,7 +92,12 @@ fn of_adversary(adversary: &Adversary) -> String {
 fn changed(profile: &Map<String, Value>) -> String {
     match profile.is_empty() {
         true => String::new(),
-        false => labelled("its profile:", &Value::Object(profile.clone()).to_string()),
+        false => {
+            let mut text = "  its profile:\n".to_owned();
+            let keys = yaml::to_string(&Value::Object(profile.clone()));
+            keys.unwrap_or_default().lines().for_each(|line| text.push_str(&format!("    {line}\n")));
+            text
+        }
     }
 }
 
@@ -105,7 +110,7 @@ mod tests {
         let explained = |id: &str| explanation(id).expect("lists").unwrap_or_else(|| panic!("{id}"));
         let mutant = explained("m-ni-12");
         for part in
-            ["M-NI-12  a mutant: a CCM with a bug", "{\"budgets\":", "NODE-INIT-18", "--mutant M-NI-12"]
+            ["M-NI-12  a mutant: a CCM with a bug", "    budgets:\n", "NODE-INIT-18", "--mutant M-NI-12"]
         {
             assert!(mutant.contains(part), "{part}:\n{mutant}");
         }

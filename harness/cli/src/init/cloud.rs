@@ -75,7 +75,8 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
         let file = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
         written.push((format!("manifests/{file}"), text));
     }
-    put(&folder, &written).map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
+    put(&folder, &written)
+        .map_err(|error| format!("{}: {}", folder.display(), files::why_not_written(&error)))?;
     let mut text = String::new();
     written.iter().for_each(|(file, _)| text.push_str(&format!("wrote {}\n", folder.join(file).display())));
     let (shown, path) = (folder.display(), if folder.is_absolute() { "" } else { "./" });

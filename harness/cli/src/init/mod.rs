@@ -56,7 +56,7 @@ fn make(options: &InitOptions) -> Result<String, String> {
         Some(Some((namespace, name))) => (Some(namespace.to_owned()), Some(name.to_owned())),
         Some(None) => {
             let typed = options.workload.as_deref().unwrap_or_default();
-            return Err(format!("--workload '{typed}': expected NAMESPACE/NAME"));
+            return Err(format!("--workload '{typed}': write NAMESPACE/NAME, such as kube-system/{typed}"));
         }
     };
     let hint = WorkloadHint { namespace, name, container: options.container.clone() };
@@ -69,7 +69,8 @@ fn make(options: &InitOptions) -> Result<String, String> {
     let manifests = texts.map_err(|error| chain(&error))?.join("---\n");
     let Written { mut files, unknown, address } = written(&draft, manifests);
     files.push(("profile.schema.json".to_owned(), format!("{:#}\n", profile_schema())));
-    put(&folder, &files).map_err(|error| format!("{}: {}", folder.display(), files::why(&error)))?;
+    put(&folder, &files)
+        .map_err(|error| format!("{}: {}", folder.display(), files::why_not_written(&error)))?;
     let mut text = String::new();
     files.iter().for_each(|(name, _)| text.push_str(&format!("wrote {}\n", folder.join(name).display())));
     if let Some(address) = address {
@@ -102,15 +103,16 @@ fn make(options: &InitOptions) -> Result<String, String> {
 fn next(folder: &str, profile: &Profile) -> String {
     let quoted = |word: &str| shlex::try_quote(word).map_or_else(|_| word.to_owned(), Cow::into_owned);
     let (folder, binary) = (quoted(folder), quoted(&format!("./{}-ccm", profile.name)));
-    let once = match profile.image {
+    let image = match profile.image {
         Some(_) => "",
-        None => ", once 'image.reference' in the profile names the CCM's image",
+        None => " --image REFERENCE",
     };
+    let embedded = format!("--profile {folder} --cluster embedded --binary {binary}");
     format!(
-        "\nNext, with the CCM's program (built for this machine) in the place of {binary}:\n  ccm-conformance plan --profile \
-         {folder}\n  ccm-conformance run --profile {folder} --cluster embedded --binary {binary} --only NODE-INIT-01\nThen with \
-         real kubelets{once} ('ccm-conformance doctor' says whether kind works here, and with which versions):\n  \
-         ccm-conformance run --profile {folder} --cluster kind\n"
+        "\nNext, with the CCM's program (built for this machine) in the place of {binary}:\n  ccm-conformance plan \
+         {embedded}\n  ccm-conformance run {embedded} --only NODE-INIT-01\nThen with real kubelets ('ccm-conformance doctor' \
+         says whether kind works here, and with which versions):\n  ccm-conformance run --profile {folder} --cluster \
+         kind{image}\n"
     )
 }
 

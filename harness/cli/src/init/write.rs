@@ -115,9 +115,8 @@ fn profile(draft: &Draft, unknown: &mut Vec<String>) -> String {
         ),
         None => {
             put("# image: {reference: registry.example/ccm:v1}", "the manifests name none");
-            unknown.push(
-                "image.reference: the image; until then give --image or --binary to each run".to_owned(),
-            );
+            unknown
+                .push("image.reference: the image; until then each run needs --image or --binary".to_owned());
         }
     }
     put("manifests: [manifests]", "");
@@ -166,9 +165,12 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
     match DIALECTS.iter().find(|dialect| **dialect == provider) {
         Some(dialect) => put(&format!("cloud: {{dialect: {dialect}}}"), "the fake cloud speaks its API"),
         None => {
-            put("cloud: {dialect: native}", "it certainly speaks another one: see docs/adding-a-provider.md");
+            put(
+                "cloud: {dialect: native}",
+                "it certainly speaks another one: see 'ccm-conformance docs adding-a-provider'",
+            );
             unknown.push(format!(
-                "cloud: the fake cloud does not speak its API (it speaks {}). Connect a simulator of yours with a driver: 'ccm-conformance init cloud NAME' writes one to begin with, and docs/driver.md describes it. Or teach the fake cloud: docs/adding-a-provider.md",
+                "cloud: the fake cloud does not speak its API (it speaks {}). Connect a simulator of yours with a driver: 'ccm-conformance init cloud NAME' writes one to begin with, and 'ccm-conformance docs driver' describes it. Or teach the fake cloud: 'ccm-conformance docs adding-a-provider'",
                 DIALECTS.join(", ")
             ));
         }
@@ -259,7 +261,10 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
         (false, _) => "--configure-cloud-routes=false".to_owned(),
         (true, Some(when)) => format!("guess: it has them {when}"),
         (true, None) if known.is_some() => "as its source has it".to_owned(),
-        (true, None) => "guess".to_owned(),
+        (true, None) => {
+            let cidr = flag("cluster-cidr").map(|_| ", although --cluster-cidr is set").unwrap_or_default();
+            format!("guess: most CCMs create none{cidr}; true if it implements Routes")
+        }
     };
     put(&format!("  routes: {routes}"), &why);
     if flag("leader-elect") == Some("false") {

@@ -28,6 +28,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lacks_because: "the run has no cluster",
     },
     requirements: || ready(vec![nothing()]).boxed_local(),
+    check: |_| Ok(()),
     begin: |spec| Arc::new(Absent { spec }),
     attach: |_| Ok(None),
 };

@@ -11,14 +11,14 @@ use crate::operation::{
 };
 use crate::record::{About, CloudSite, ClusterRecord, Ownership};
 use crate::spec::{ClusterSpec, ProgramImage, Purpose};
-use crate::topology;
+use crate::topology::{self, Layout};
 use embedded_cluster::{
-    AuditEntry, Cluster, ContainerSignal, Issued, MachineOperation, OutOfReach, Pace, Program, Remote,
-    RemoteError, RequestFault, RequestFaultState, Serving, WatchOperation,
+    AuditEntry, Cluster, ContainerSignal, Issued, KubernetesVersion, MachineOperation, OutOfReach, Pace,
+    Program, Remote, RemoteError, RequestFault, RequestFaultState, Serving, WatchOperation,
 };
 use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
-use harness_config::BackendKind;
+use harness_config::{BackendKind, OwnCluster};
 use harness_core::check::{Facility, chain};
 use harness_core::secrets;
 use serde::{Deserialize, Serialize};
@@ -58,6 +58,7 @@ pub(crate) const BACKEND: BackendEntry = BackendEntry {
         lacks_because: "its machines are simulated and its programs share this machine's network",
     },
     requirements: || requirements().boxed_local(),
+    check: |desired| desired.own().map_or(Ok(()), |own| layout_and_version(own).map(drop)),
     begin: |spec| Arc::new(Embedded { spec, running: Mutex::default() }),
     attach: |record| Ok(Some(Arc::new(EmbeddedMachines::attach(record)?))),
 };
@@ -116,19 +117,28 @@ impl Backend for Embedded {
     }
 }
 
+/// The machines and the version of a requested cluster.
+///
+/// # Errors
+/// [`ClusterError::is_usage`]: it cannot be simulated.
+fn layout_and_version(own: &OwnCluster) -> Result<(Layout, KubernetesVersion), ClusterError> {
+    let layout = topology::load(&own.topology)?;
+    let kubernetes = version(&own.kubernetes).map_err(|why| ClusterError::Usage {
+        what: format!("--kubernetes {}", own.kubernetes),
+        why,
+        way_out: "name such a version, or use '--cluster kind'".to_owned(),
+    })?;
+    check_families(&layout, kubernetes, own.node_ip)?;
+    check_registrations(&layout)?;
+    Ok((layout, kubernetes))
+}
+
 impl Embedded {
     /// Starts it with its kubeconfig, a socket through which the run's processes access its machines, and all Nodes
     /// registered. What runs is recorded at once, so that `down` finds it whatever happens next.
     async fn start(&self) -> Result<ClusterRecord, ClusterError> {
         let (spec, own) = (&self.spec, self.spec.own());
-        let layout = topology::load(&own.topology)?;
-        let kubernetes = version(&own.kubernetes).map_err(|why| ClusterError::Usage {
-            what: format!("Kubernetes {}", own.kubernetes),
-            why,
-            way_out: "name a version, or use '--cluster kind'".to_owned(),
-        })?;
-        check_families(&layout, kubernetes, own.node_ip)?;
-        check_registrations(&layout)?;
+        let (layout, kubernetes) = layout_and_version(own)?;
         let families = families(&layout);
         let machines = machines(spec, &layout);
         let mut records = records(&machines, families);

@@ -14,7 +14,7 @@ use super::spec::ClusterSpec;
 use crate::images::Engine;
 use futures::FutureExt;
 use futures::future::LocalBoxFuture;
-use harness_config::{BackendKind, ExistingCluster};
+use harness_config::{BackendKind, DesiredCluster, ExistingCluster};
 use harness_core::check::chain;
 use harness_core::secrets;
 use kubeconfig::usual_kubeconfig;
@@ -36,18 +36,35 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lacks_because: "the harness did not create it and has no access to its machines",
     },
     requirements: || requirements().boxed_local(),
+    check: |desired| {
+        let existing = existing(desired);
+        match InsideCluster::around(&existing) {
+            Some(_) => Ok(()),
+            None => record(existing.kubeconfig.as_deref()).map(drop),
+        }
+    },
     begin: |spec| {
-        let inside = InsideCluster::around(&spec.existing());
+        let inside = InsideCluster::around(&existing(&spec.desired));
         Arc::new(Existing { spec, inside, engine: OnceCell::new() })
     },
     attach: |_| Ok(None),
 };
 
+/// The existing cluster that kubectl would use.
+const UNNAMED: ExistingCluster = ExistingCluster { kubeconfig: None, allow_foreign: false };
+
+/// Which existing cluster is requested; by default the one that kubectl would use.
+fn existing(desired: &DesiredCluster) -> ExistingCluster {
+    match desired {
+        DesiredCluster::Existing(existing) => existing.clone(),
+        DesiredCluster::Own(_) | DesiredCluster::Absent => UNNAMED,
+    }
+}
+
 /// Requires a kubeconfig and a Docker engine; neither in a Pod of the cluster.
 async fn requirements() -> Vec<Requirement> {
     let (cluster, cloud) = ("the run needs a cluster", "the fake cloud is a container next to its machines");
-    let unnamed = ExistingCluster { kubeconfig: None, allow_foreign: false };
-    if let Some(inside) = InsideCluster::around(&unnamed) {
+    if let Some(inside) = InsideCluster::around(&UNNAMED) {
         let found = format!("this program runs in a Pod of one, in namespace {}", inside.namespace);
         return vec![Requirement::fine("service account", cluster, found)];
     }
@@ -100,7 +117,7 @@ impl Backend for Existing {
     fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
         let record = match &self.inside {
             Some(inside) => self.of_pod(inside),
-            None => record(self.spec.existing().kubeconfig.as_deref()),
+            None => record(existing(&self.spec.desired).kubeconfig.as_deref()),
         };
         futures::future::ready(record).boxed_local()
     }
@@ -135,7 +152,7 @@ fn record(kubeconfig: Option<&Path>) -> Result<ClusterRecord, ClusterError> {
         what: "the existing cluster".to_owned(),
         why: "no kubeconfig was passed, neither KUBECONFIG nor ~/.kube/config names one, and this program does not run \
               in a Pod of the cluster".to_owned(),
-        way_out: "pass its path".to_owned(),
+        way_out: "pass its path with '--kubeconfig FILE'".to_owned(),
     }
     };
     let chosen = kubeconfig.map(Path::to_owned).or_else(usual_kubeconfig).ok_or_else(missing)?;

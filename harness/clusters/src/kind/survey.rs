@@ -37,7 +37,7 @@ pub(super) async fn requirements() -> Vec<Requirement> {
     all.push(match kind_version().await {
         Ok(version) => Requirement::fine("kind", "creating clusters", version.to_string()),
         Err(error) => {
-            let state = if error.is_missing() { State::Missing } else { State::TooSmall };
+            let state = if error.is_missing() { State::Missing } else { State::TooOld };
             Requirement::fine("kind", "creating clusters", error.found()).but(state, KIND_WAY_OUT)
         }
     });
@@ -92,7 +92,7 @@ fn node_images(images: &[(String, Version)], published: Option<Published>) -> Re
     match images.first() {
         None => asked.but(State::Missing, WITHOUT_A_REGISTRY),
         Some((_, version)) => asked.advised().but(
-            State::TooSmall,
+            State::TooOld,
             format!("run with '--kubernetes 1.{}', or for 1.{JUDGED}: {WITHOUT_A_REGISTRY}", version.minor),
         ),
     }
@@ -184,7 +184,7 @@ mod tests {
             assert!(missing.way_out.contains(part), "{}", missing.way_out);
         }
         let old_only = node_images(&here("v1.20.2"), offline());
-        assert!(!old_only.hinders() && old_only.state == State::TooSmall, "{old_only:?}");
+        assert!(!old_only.hinders() && old_only.state == State::TooOld, "{old_only:?}");
         assert!(
             old_only.way_out.starts_with("run with '--kubernetes 1.20', or for 1.36: "),
             "{}",

@@ -55,8 +55,14 @@ fn wrong_types_say_what_was_expected_and_found() {
         "requireComplete: 1",
         "run.yaml:4: requireComplete: true or false was expected, found the number 1",
     );
-    check("select: {only: NODE-*}", "run.yaml:4: select.only: a list was expected, found the text 'NODE-*'");
-    check("select: [a]", "run.yaml:4: select: keys and values were expected, found a list");
+    check(
+        "select: {only: NODE-*}",
+        "run.yaml:4: select.only: a list such as [SVC-*] was expected, found the text 'NODE-*'",
+    );
+    check(
+        "select: [a]",
+        "run.yaml:4: select: keys and values (such as suites, only, skip) were expected, found a list",
+    );
     check(
         "select: {only: [NODE-*, {a: b}]}",
         "run.yaml:4: select.only[1]: text was expected, found keys and values",
@@ -189,7 +195,10 @@ fn files_that_cannot_be_read_at_all() {
              header.yaml:1: apiVersion: 'ccm-conformance/v2' is not understood here; write 'ccm-conformance/v1'\n  \
              header.yaml:2: kind: 'Profile' is not understood here; write 'Conformance'",
         ),
-        ("list.yaml", "list.yaml:1: keys and values were expected, found a list"),
+        (
+            "list.yaml",
+            "list.yaml:1: keys and values (such as apiVersion, kind, profile) were expected, found a list",
+        ),
         (
             "empty.yaml",
             "2 problems in the configuration:\n  \
@@ -356,5 +365,11 @@ fn another_image_takes_the_place_of_the_profiles() {
     assert!(refused(on("hcloud", "a b")).contains("not an image reference"));
     let (_folder, named_in_manifests) = planned("", image("a:b"));
     assert!(refused(named_in_manifests).contains("its manifests name the image"));
+    let folder = folder(&[
+        ("profile.yaml", &format!("{PROFILE_HEAD}{SOUND}")),
+        ("manifests/ccm.yaml", "image: ${IMAGE}\n"),
+    ]);
+    let left_open = on(&folder.path().display().to_string(), "a:b").expect("the manifests name none");
+    assert_eq!(left_open.profile.image, Some(Image::Reference("a:b".to_owned())));
     check("image: [a]", "run.yaml:4: image: text was expected, found a list");
 }

@@ -108,6 +108,16 @@ impl fmt::Display for Setting {
     }
 }
 
+/// The keys of the release that a run upgrades from.
+const UPGRADE: &str = "upgradeFrom.";
+
+/// The release that a run upgrades from, such as `profile acme, image acme:v1`; `None` if there is none.
+pub fn upgrades_from(settings: &[Setting]) -> Option<String> {
+    let parts = settings.iter().filter_map(|one| Some((one.setting.strip_prefix(UPGRADE)?, &one.value)));
+    let words: Vec<String> = parts.map(|(what, value)| format!("{what} {value}")).collect();
+    (!words.is_empty()).then(|| words.join(", "))
+}
+
 /// Keys of the run file, and the options that set them.
 const OPTIONS: [(&str, &str); 29] = [
     ("profile", "--profile"),

@@ -6,6 +6,8 @@ use std::collections::BTreeSet;
 
 /// The number of common characters that are shown before the difference.
 const IN_COMMON: usize = 40;
+/// Lists and keys up to this number of characters are shown, longer ones are counted.
+const SHORT: usize = 60;
 
 /// A place in which two values differ.
 pub(super) struct Difference<'a> {
@@ -52,6 +54,20 @@ pub(super) fn apart(one: Option<&Value>, other: Option<&Value>) -> (String, Stri
         Some(Value::String(text)) => text.clone(),
         Some(value) => value.to_string(),
     };
+    let summary = |value: Option<&Value>| match value {
+        Some(Value::Array(items)) => Some(format!("a list of {}", items.len())),
+        Some(Value::Object(keys)) => Some(format!("{} keys", keys.len())),
+        Some(Value::String(text)) if text.is_empty() => Some("an empty text".to_owned()),
+        _ => None,
+    };
+    let short = |value| {
+        let text = plain(value);
+        summary(value).filter(|_| text.is_empty() || text.len() > SHORT).unwrap_or_else(|| quoted(&text))
+    };
+    let (say, other_say) = (short(one), short(other));
+    if say != other_say && [one, other].iter().any(|value| summary(*value).is_some()) {
+        return (say, other_say);
+    }
     let (mut one, mut other) = (plain(one), plain(other));
     if one_line(&one) == one_line(&other) {
         let common = one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count();

@@ -29,6 +29,10 @@ pub fn shown(findings: &[Finding]) -> ShownFindings {
     if let more @ 1.. = consequences.len().saturating_sub(CONSEQUENCES) {
         lines.push(format!("  and {more} more differences that follow from it; {ALL}"));
     }
+    // What follows from the checks is less clear to a reader than the checks.
+    let (derived, mut others): (Vec<&Finding>, Vec<&Finding>) =
+        others.into_iter().partition(|one| matches!(one, Finding::Derived { .. }));
+    others.extend(derived);
     let (mut kinds, mut more) = (Vec::<Discriminant<Finding>>::new(), 0);
     for one in &others {
         let kind = discriminant(*one);

@@ -191,7 +191,7 @@ fn an_outcome_made_better() {
 #[test]
 fn a_profile_that_counts_by_hand() {
     let said = edited("standing: not-declared", "standing: conformant");
-    refused(&said, "'profiles' does not follow from the checks");
+    refused(&said, "standing' does not follow from the checks");
 }
 
 #[test]
@@ -311,8 +311,14 @@ fn a_verdict_and_counts_written_by_hand() {
         &edited("verdict: not-conformant", "verdict: conformant"),
         "'verdict' does not follow from the checks: it says 'conformant', they make 'not-conformant'",
     );
-    refused(&edited("fail: 1", "fail: 0"), "'counts' does not follow from the checks");
-    refused(&edited("- id: A-02\n  why", "- id: B-01\n  why"), "'because' does not follow from the checks");
+    refused(
+        &edited("fail: 1", "fail: 0"),
+        "'counts.MUST.fail' does not follow from the checks: it says '0', they make '1'",
+    );
+    refused(
+        &edited("- id: A-02\n  why", "- id: B-01\n  why"),
+        "'because.0.id' does not follow from the checks",
+    );
 }
 
 #[test]

@@ -101,7 +101,7 @@ impl ProgramEnd {
             Some(127) if self.is_of_a_program() => Some(
                 "127 usually means that the program, or the interpreter or dynamic loader that it needs, or for a script a \
                  command in it, does not exist. On the embedded cluster it sees the system's folders (/usr, /bin, /lib, /opt) \
-                 and its own, but neither home folders nor /tmp (docs/sandbox.md): put what it needs next to it",
+                 and its own, but neither home folders nor /tmp ('ccm-conformance docs sandbox'): put what it needs next to it",
             ),
             Some(126) => Some(
                 "126 usually means that the program cannot be executed: it is not executable, or is built for another \

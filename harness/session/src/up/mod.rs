@@ -103,7 +103,8 @@ pub fn startable(plan: &RunPlan) -> Result<(), SessionError> {
     }
     check_hosting(plan)?;
     check_image(plan)?;
-    check_real(plan)
+    check_real(plan)?;
+    Ok(harness_clusters::check(plan.cluster.backend(), plan.cluster.desired())?)
 }
 
 impl Environment {
@@ -111,6 +112,11 @@ impl Environment {
     pub fn new(prepared: Arc<Prepared>, lane: u32) -> Environment {
         let id = prepared.run.lane(lane);
         Environment { prepared, lane, id, dir: None, teardown: Teardown::default() }
+    }
+
+    /// The id of the run.
+    pub fn run(&self) -> &RunId {
+        &self.prepared.run
     }
 
     /// The lane's id: the run's if there is only one.

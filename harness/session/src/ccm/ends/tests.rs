@@ -63,7 +63,7 @@ fn the_kubelets_message_about_an_end_is_kept() {
     let [mut end] = ends_of(&pod(container(0, ended(127), json!({})))).try_into().expect("one");
     assert!(!end.hint().expect("one").contains("sandbox"), "an image has its own files");
     end.image = format!("{IMAGE_REGISTRY}/binary:1");
-    assert!(end.hint().expect("one").contains("(docs/sandbox.md)"), "{:?}", end.hint());
+    assert!(end.hint().expect("one").contains("('ccm-conformance docs sandbox')"), "{:?}", end.hint());
 }
 
 #[test]

@@ -1,0 +1,210 @@
+//! `plan`: what `run` would do, as far as that is known without a cluster.
+
+use super::arguments::PlanOptions;
+use super::judgeable::{in_words, offer, with_cloud};
+use super::planning::planned;
+use super::run::typed;
+use harness_clusters::{InsideCluster, available_kind_image};
+use harness_components::component::COMPONENTS;
+use harness_config::{BackendKind, Choice, DesiredCluster, Offer, RunPlan, declared_not_judged};
+use harness_core::check::chain;
+use harness_core::files;
+use harness_core::ledger::{SkipReason, upgrades_from};
+use harness_core::output;
+use harness_report::exit;
+use harness_runner::{Forecast, Planned, about, in_force, judged, plan_checks, refuse, selected};
+use harness_session::ccm::Manifests;
+use harness_session::up::startable;
+use harness_session::{expected_boot, load_manifests, settle, unfilled};
+use harness_testkit::Suite;
+use std::process::ExitCode;
+
+/// Up to so many checks that are skipped for the same reason are listed; more are counted.
+const FEW: usize = 5;
+
+/// `ccm-conformance plan`. A driver is started for a moment, since only it knows its facilities. The exit code is that with
+/// which `run` would refuse to start, or 0.
+pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode {
+    let shared = &options.shared;
+    let plan = match typed(shared).and_then(|typed| planned(&shared.source(), typed)) {
+        Err(code) => return code,
+        Ok(plan) => plan,
+    };
+    let driver = (plan.profile.cloud.dialect().is_none())
+        .then(|| with_cloud(&plan.profile.cloud, async |running| Ok(running.attach()?)));
+    let known = driver.as_ref().and_then(|driver| driver.as_ref().ok());
+    let offer = known.map_or_else(|| Offer::declared(&plan.profile), |cloud| offer(&plan.profile, cloud));
+    let checks = match plan_checks(suites, &plan, &offer) {
+        Err(problems) => return refuse(&problems),
+        Ok(checks) => checks,
+    };
+    let manifests = match load_manifests(&plan) {
+        Err(error) => return refused(&chain(&error), exit::USAGE),
+        Ok(manifests) => manifests,
+    };
+    let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            let why = format!("cannot start the async runtime: {}", files::why(&error));
+            return refused(&why, exit::ENVIRONMENT);
+        }
+    };
+    let (plan, chosen) = runtime.block_on(settle(plan));
+    for why in manifests.iter().flat_map(|manifests| unfilled(&plan.profile, manifests)) {
+        output::err(&format!("warning: {why}"));
+    }
+    if let Some(why) = runtime.block_on(lacks_node_image(&plan)) {
+        output::err(&format!("warning: {why}"));
+    }
+    let forecast = Forecast::of_plan(&plan, &checks);
+    let mut text = subject(&plan, manifests.as_ref());
+    text.push_str(&cluster(&plan, chosen.as_deref(), forecast.lanes));
+    text.push_str(&settings(suites, &plan, &checks));
+    text.push_str(&lines(&checks, options.all));
+    let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
+    text.push_str(&format!("\n{selected} of {} checks would run", checks.len()));
+    if selected > 0 {
+        text.push_str(&format!(", in about {} once the cluster is up", about(forecast.all())));
+    }
+    text.push('\n');
+    match &driver {
+        None => {}
+        Some(Ok(cloud)) => text.push_str(&format!("{}\n", in_words(&checks, cloud.driver()))),
+        Some(Err(_)) => text.push_str("the driver did not start, so what it lacks is not known\n"),
+    }
+    output::out_wrapped(&text);
+    if let Some(Err(why)) = &driver {
+        return refused(why, exit::ENVIRONMENT);
+    }
+    if let Err(error) = startable(&plan) {
+        let code = if error.is_usage() { exit::USAGE } else { exit::ENVIRONMENT };
+        return refused(&format!("'run' would refuse this: {}", chain(&error)), code);
+    }
+    if let Err(error) = files::takes_files(&plan.output) {
+        let why = format!("'run' would refuse this: output folder {}: {error}", plan.output.display());
+        return refused(&why, exit::USAGE);
+    }
+    ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
+}
+
+fn refused(why: &str, code: u8) -> ExitCode {
+    output::err(&format!("error: {why}"));
+    ExitCode::from(code)
+}
+
+/// Why a run on kind would first have to pull a node image, if this machine has none that fits.
+async fn lacks_node_image(plan: &RunPlan) -> Option<String> {
+    let own = plan.cluster.desired().own().filter(|_| plan.cluster.backend() == BackendKind::Kind)?;
+    available_kind_image(&own.kubernetes).await.err().map(|error| chain(&error))
+}
+
+/// What would be tested, in lines with labels.
+fn subject(plan: &RunPlan, manifests: Option<&Manifests>) -> String {
+    let profile = &plan.profile;
+    let mut text = format!("profile    {} ({})\n", profile.name, profile.file.display());
+    for component in COMPONENTS {
+        let Some((label, what)) = component.shown(profile) else { continue };
+        let program = plan.binary.as_ref().filter(|_| label == "image");
+        let (label, what) =
+            program.map_or((label, what), |program| ("program", program.display().to_string()));
+        text.push_str(&format!("{label:<11}{what}\n"));
+    }
+    let old = upgrades_from(&plan.settings);
+    old.iter().for_each(|old| text.push_str(&format!("upgrade    from {old}\n")));
+    if let Some(manifests) = manifests {
+        text.push_str(&format!(
+            "workload   {}, {} objects\n",
+            manifests.workload_key(),
+            manifests.documents.len()
+        ));
+    }
+    text.push_str(&format!("cloud      {}\n", profile.cloud));
+    text
+}
+
+/// The cluster, in lines with labels.
+fn cluster(plan: &RunPlan, chosen: Option<&str>, lanes: usize) -> String {
+    let mut text = match plan.cluster.desired() {
+        DesiredCluster::Own(own) => {
+            let (backend, topology) = (plan.cluster.backend(), own.topology.name());
+            let mut text =
+                format!("cluster    {backend}, topology {topology}, Kubernetes {}\n", own.kubernetes);
+            if let Some((_, why)) = chosen.and_then(|chosen| chosen.split_once(", as ")) {
+                text.push_str(&format!("           chosen as {why}\n"));
+            }
+            text.push_str(&format!("           {} at the same time\n", counted(lanes, "cluster")));
+            text
+        }
+        DesiredCluster::Absent => "cluster    none\n".to_owned(),
+        DesiredCluster::Existing(existing) => {
+            let file = existing
+                .kubeconfig
+                .as_ref()
+                .map_or_else(|| default_cluster(plan.cluster.desired()), |f| f.display().to_string());
+            format!("cluster    existing, {file}\n")
+        }
+    };
+    if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
+        text.push_str(&format!("boot       {}\n", expected.replace('\n', "\n           ")));
+    }
+    text
+}
+
+/// How the run would be made, in lines with labels.
+fn settings(suites: &'static [Suite], plan: &RunPlan, checks: &[Planned]) -> String {
+    let mut text = format!("timing     {}, {} checks side by side\n", plan.timing, plan.jobs);
+    for relaxed in in_force(&plan.settings, checks).iter().filter(|one| one.relaxes()) {
+        text.push_str(&format!("relaxed    {relaxed}\n"));
+    }
+    let unjudged = declared_not_judged(&plan.profile, &judged(suites));
+    if !unjudged.is_empty() {
+        text.push_str(&format!("unjudged   declared, and no check judges it: {}\n", unjudged.join(", ")));
+    }
+    text.push_str(&format!("output     {}\n\n", plan.output.display()));
+    text
+}
+
+/// A line for each check that would run, and the reasons for which others would not.
+fn lines(checks: &[Planned], all: bool) -> String {
+    let mut text = String::new();
+    let width = checks.iter().map(|one| one.check.id.as_str().len()).max().unwrap_or_default();
+    for one in selected(checks) {
+        let (id, level, title) = (one.check.id, one.level, one.check.claim.title);
+        text.push_str(&format!("run   {id:<width$}  {level:<6}  {title}\n"));
+    }
+    let mut reasons: Vec<(&SkipReason, &str, Vec<&Planned>)> = Vec::new();
+    for one in checks {
+        let Choice::Skip(reason, detail) = &one.choice else { continue };
+        match reasons.iter_mut().find(|(_, known, _)| known == detail) {
+            Some((_, _, of)) => of.push(one),
+            None => reasons.push((reason, detail, vec![one])),
+        }
+    }
+    let mut are_counted = false;
+    for (reason, detail, of) in reasons {
+        if !all && (of.len() > FEW || *reason == SkipReason::Deselected) {
+            are_counted = true;
+            text.push_str(&format!("skip  {}: {detail}\n", counted(of.len(), "check")));
+            continue;
+        }
+        for one in of {
+            text.push_str(&format!("skip  {:<width$}  {:<6}  {detail}\n", one.check.id, one.level));
+        }
+    }
+    if are_counted {
+        text.push_str("      ('--all' lists each of them)\n");
+    }
+    text
+}
+
+/// The cluster that is used if none is named.
+fn default_cluster(desired: &DesiredCluster) -> String {
+    match InsideCluster::of(desired) {
+        Some(inside) => format!("that of this Pod, in namespace {}", inside.namespace),
+        None => "the default kubeconfig".to_owned(),
+    }
+}
+
+fn counted(count: usize, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
