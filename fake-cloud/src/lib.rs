@@ -15,4 +15,4 @@ mod program;
 mod server;
 
 pub use program::main;
-pub use server::{Config, Running, Server, StartError, TlsError, Unknown};
+pub use server::{Config, Running, Server, StartError, Unknown};

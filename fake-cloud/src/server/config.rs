@@ -3,9 +3,10 @@
 use super::call::Service;
 use super::listen;
 use super::state::{Places, Shared};
-use super::tls::{Tls, TlsError};
+use super::tls::Tls;
 use super::unknown::Unknown;
 use crate::driver_api;
+use certificates::CertificateError;
 use fake_cloud_dialects::{self as dialects, NAMES};
 use fake_cloud_driver::Credential;
 use fake_cloud_recording::credentials::{CredentialError, Credentials, Secret};
@@ -97,7 +98,7 @@ pub enum StartError {
     Credential(#[from] CredentialError),
     /// The cloud cannot make its CA.
     #[error("the cloud cannot use TLS")]
-    Tls(#[from] TlsError),
+    Tls(#[from] CertificateError),
     /// The system provides no random numbers.
     #[error("the system gives no random numbers for an driver token")]
     Random,

@@ -11,5 +11,4 @@ mod unknown;
 pub use config::{Config, Running, Server, StartError};
 pub(crate) use state::{Shared, State};
 pub(crate) use tls::Tls;
-pub use tls::TlsError;
 pub use unknown::Unknown;

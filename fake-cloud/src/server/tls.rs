@@ -4,25 +4,18 @@
 //! host itself, with a certificate of its own CA. It never opens a connection to anything, and refuses hosts that
 //! do not belong to the dialect. The key of the CA exists only in this process.
 
+use certificates::{Authority, CertificateError};
 use fake_cloud_dialects::DialectInfo;
-use rcgen::{
-    BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
-    KeyUsagePurpose,
-};
-use rustls::ServerConfig;
-use rustls::pki_types::PrivatePkcs8KeyDer;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
-/// The lifetime of its certificates.
-const LIFE: Duration = Duration::from_secs(30 * 24 * 3600);
 /// How long a client may take for the request to connect and the TLS handshake.
 const HANDSHAKE_LIMIT: Duration = Duration::from_secs(10);
 /// The beginning of a request to connect.
@@ -32,26 +25,9 @@ const HEAD_LIMIT_BYTES: usize = 8 << 10;
 /// How many hosts have a certificate at the same time; beyond that, all are made again.
 const MOST_HOSTS: usize = 64;
 
-/// A CA could not be created, or not a certificate.
-#[derive(Debug, thiserror::Error)]
-pub enum TlsError {
-    /// An error of the library that makes certificates.
-    #[error("cannot create a certificate for {name}")]
-    Certificate {
-        /// The host, or `the CA`.
-        name: String,
-        /// The cause.
-        #[source]
-        source: rcgen::Error,
-    },
-    /// The certificate cannot be used for TLS.
-    #[error("the certificate cannot be used")]
-    Tls(#[from] rustls::Error),
-}
-
 /// The CA of a cloud, and the hosts for which it answers.
 pub(crate) struct Tls {
-    authority: CertifiedIssuer<'static, KeyPair>,
+    authority: Authority,
     hosts: &'static [&'static str],
     acceptors: Mutex<BTreeMap<String, TlsAcceptor>>,
 }
@@ -64,18 +40,11 @@ impl fmt::Debug for Tls {
 
 impl Tls {
     /// A new CA for the hosts of a dialect; `None` if it has none.
-    pub(crate) fn of(info: &DialectInfo) -> Result<Option<Tls>, TlsError> {
+    pub(crate) fn of(info: &DialectInfo) -> Result<Option<Tls>, CertificateError> {
         if info.hosts.is_empty() {
             return Ok(None);
         }
-        let failed = |source| TlsError::Certificate { name: "the CA".to_owned(), source };
-        let mut params = CertificateParams::default();
-        params.distinguished_name.push(DnType::CommonName, "ccm-conformance fake cloud");
-        params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
-        params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
-        validity(&mut params);
-        let key = KeyPair::generate().map_err(failed)?;
-        let authority = CertifiedIssuer::self_signed(params, key).map_err(failed)?;
+        let authority = Authority::new("ccm-conformance fake cloud")?;
         Ok(Some(Tls { authority, hosts: info.hosts, acceptors: Mutex::default() }))
     }
 
@@ -120,30 +89,12 @@ impl Tls {
     }
 
     /// The acceptor with a certificate for this host.
-    fn acceptor(&self, host: &str) -> Result<TlsAcceptor, TlsError> {
+    fn acceptor(&self, host: &str) -> Result<TlsAcceptor, CertificateError> {
         let mut acceptors = self.acceptors.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(acceptor) = acceptors.get(host) {
             return Ok(acceptor.clone());
         }
-        let failed = |source| TlsError::Certificate { name: host.to_owned(), source };
-        let mut params = CertificateParams::new(vec![host.to_owned()]).map_err(failed)?;
-        params.distinguished_name.push(DnType::CommonName, host);
-        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
-        params.key_usages = vec![KeyUsagePurpose::DigitalSignature];
-        params.use_authority_key_identifier_extension = true;
-        validity(&mut params);
-        let key = KeyPair::generate().map_err(failed)?;
-        let certificate = params.signed_by(&key, &self.authority).map_err(failed)?;
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
-        let mut config = ServerConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
-            .with_single_cert(
-                vec![certificate.der().clone()],
-                PrivatePkcs8KeyDer::from(key.serialize_der()).into(),
-            )?;
-        config.alpn_protocols = vec![b"http/1.1".to_vec()];
-        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let acceptor = self.authority.acceptor(&[host.to_owned()], &["http/1.1"])?;
         if acceptors.len() >= MOST_HOSTS {
             acceptors.clear();
         }
@@ -176,13 +127,6 @@ fn answers_for(hosts: &[&str], host: &str) -> bool {
         Some(_) => host.len() > known.len() && host.ends_with(known),
         None => host == *known,
     })
-}
-
-/// Valid from an hour ago, so that a client whose clock is behind trusts it too.
-fn validity(params: &mut CertificateParams) {
-    let now = SystemTime::now();
-    params.not_before = (now - Duration::from_secs(3600)).into();
-    params.not_after = (now + LIFE).into();
 }
 
 #[cfg(test)]

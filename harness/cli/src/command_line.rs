@@ -14,7 +14,8 @@ use std::ffi::{OsStr, OsString};
 pub(super) fn parsed(command: Command, line: Vec<OsString>) -> Result<Cli, clap::Error> {
     let mut command = with_negative_numbers(command);
     let parsed = command.try_get_matches_from_mut(&line);
-    let matches = parsed.map_err(|error| with_a_tip(in_our_words(error, &line), &command))?;
+    let matches =
+        parsed.map_err(|error| with_a_tip(of_a_renamed_option(in_our_words(error, &line)), &command))?;
     match empty_value(&command, &matches) {
         Some(option) => Err(is_empty(&option, &[])),
         None => Cli::from_arg_matches(&matches),
@@ -105,6 +106,21 @@ fn in_our_words(error: clap::Error, line: &[OsString]) -> clap::Error {
         (Some(option), Some(value)) => of_a_number(&error, option, value).unwrap_or(error),
         _ => error,
     }
+}
+
+/// Options that had another name: the old name and the new one.
+const RENAMED: [(&str, &str); 1] = [("--stranger", "--variant")];
+
+/// The error of an option that has another name now.
+fn of_a_renamed_option(mut error: clap::Error) -> clap::Error {
+    let new = match error.get(ContextKind::InvalidArg) {
+        Some(ContextValue::String(typed)) => RENAMED.iter().find(|(old, _)| typed.starts_with(old)),
+        _ => None,
+    };
+    if let Some((_, new)) = new.filter(|_| error.kind() == ErrorKind::UnknownArgument) {
+        error.insert(ContextKind::SuggestedArg, ContextValue::String((*new).to_owned()));
+    }
+    error
 }
 
 /// The error of an unknown command, with those that were perhaps meant: a command of a command, or one with a similar name.
@@ -202,6 +218,14 @@ mod tests {
             })
             .collect();
         assert_eq!(wrong, [""; 0], "{}", wrong.join("\n"));
+    }
+
+    #[test]
+    fn an_option_that_was_renamed_is_named() {
+        for (old, new) in RENAMED {
+            let said = refusal(&["controls".to_owned(), old.to_owned(), "S-REPEATS".to_owned()]);
+            assert!(said.contains(&format!("a similar argument exists: '{new}'")), "{said}");
+        }
     }
 
     #[test]

@@ -48,7 +48,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         return Err("--budget is 0s: nothing would be tried; give more time, for example 5m".to_owned());
     }
     let finding = options.replay.as_deref().map(Finding::read).transpose()?;
-    let chosen = match (&options.mutant, &options.stranger) {
+    let chosen = match (&options.mutant, &options.variant) {
         (Some(id), _) => Ok(plan_of(Change::Mutant, id, options.overrides())?),
         (None, Some(id)) => Ok(plan_of(Change::Variant, id, options.overrides())?),
         (None, None) => planned(&Source::Defaults, options.overrides()),
@@ -117,7 +117,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         seed: options.seed,
         most_findings: usize::from(options.max_findings),
     };
-    let ccm = options.mutant.as_ref().or(options.stranger.as_ref());
+    let ccm = options.mutant.as_ref().or(options.variant.as_ref());
     let variant = ccm.map_or(String::new(), |id| format!(", {id}"));
     events.say(format!("CCM: profile '{}'{variant}", plan.profile.name));
     let plan = Arc::new(plan);

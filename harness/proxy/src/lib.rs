@@ -7,7 +7,6 @@
 //! use a proxy instead.
 
 mod answers;
-mod authority;
 mod body;
 mod bounds;
 mod call;
@@ -26,7 +25,6 @@ mod upstream;
 mod xpath;
 
 pub use answers::{ErrorForm, ErrorForms};
-pub use authority::AuthorityError;
 pub use bounds::Bounds;
 pub use pattern::RuleError;
 pub use rewrite::Rewrites;

@@ -1,7 +1,6 @@
 //! Starts and stops a proxy.
 
 use crate::answers::ErrorForms;
-use crate::authority::{Authority, AuthorityError};
 use crate::bounds::Bounds;
 use crate::driver_api;
 use crate::listen::{self, ListeningPort};
@@ -9,6 +8,7 @@ use crate::rewrite::Rewrites;
 use crate::shared::{Behind, Ended, OnMessage, Shared};
 use crate::table::Table;
 use crate::upstream::{Upstream, UpstreamError};
+use certificates::{Authority, CertificateError};
 use fake_cloud_recording::credentials::Secret;
 use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -18,6 +18,9 @@ use std::time::Instant;
 use tokio::net::TcpListener;
 use tokio::sync::Notify;
 use tokio::task::JoinHandle;
+
+/// The name of the CA.
+const CA: &str = "ccm-conformance proxy";
 
 /// A port to open.
 #[derive(Clone, Debug)]
@@ -83,7 +86,7 @@ pub enum StartError {
     Upstream(#[from] UpstreamError),
     /// Its certificate.
     #[error(transparent)]
-    Authority(#[from] AuthorityError),
+    Authority(#[from] CertificateError),
     /// It cannot listen on an address.
     #[error("the proxy cannot listen on {address}: {}", system_errors::why_not_listening(cause))]
     Listen {
@@ -131,9 +134,9 @@ impl Running {
         } = config;
         let upstream = Upstream::new(&upstream, upstream_ca.as_deref())?;
         upstream.greet().await?;
-        let authority = tls.as_ref().map(|_| Authority::new()).transpose()?;
+        let authority = tls.as_ref().map(|_| Authority::new(CA)).transpose()?;
         let acceptor = match (&authority, &tls) {
-            (Some(authority), Some(names)) => Some(authority.acceptor(names)?),
+            (Some(authority), Some(names)) => Some(authority.acceptor(names, &["h2", "http/1.1"])?),
             _ => None,
         };
         let scheme = if tls.is_some() { "https" } else { "http" };

@@ -51,7 +51,7 @@ pub(super) fn explained() -> Vec<CompletionCandidate> {
     let rows: BTreeSet<&str> = all_checks().map(|check| row_of(check.id.as_str())).collect();
     let ids: BTreeSet<&str> = all_checks().map(|check| check.id.as_str()).collect();
     let rows = rows.difference(&ids).map(|row| candidate(*row, "a row of the contract"));
-    let subjects = mutants().into_iter().chain(strangers()).chain(adversaries());
+    let subjects = mutants().into_iter().chain(variants()).chain(adversaries());
     let subjects = subjects.filter(|one| one.get_value() != list::ALL);
     checks().into_iter().chain(rows).chain(suites()).chain(conformance_profiles()).chain(subjects).collect()
 }
@@ -73,8 +73,8 @@ pub(super) fn mutants() -> Vec<CompletionCandidate> {
 }
 
 /// Ids of conforming variants, and the word for all of them.
-pub(super) fn strangers() -> Vec<CompletionCandidate> {
-    named(list::strangers(&[], Share::WHOLE).unwrap_or_default().into_iter().map(|one| one.stranger))
+pub(super) fn variants() -> Vec<CompletionCandidate> {
+    named(list::variants(&[], Share::WHOLE).unwrap_or_default().into_iter().map(|one| one.variant))
 }
 
 /// Ids of adversaries, and the word for all of them.

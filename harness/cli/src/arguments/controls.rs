@@ -1,6 +1,6 @@
 //! The options of `controls`.
 
-use super::complete::{adversaries, mutants, strangers};
+use super::complete::{adversaries, mutants, variants};
 use super::values::words;
 use clap::Args;
 use clap_complete::engine::ArgValueCandidates;
@@ -15,12 +15,12 @@ const CLUSTER: &str = "Cluster";
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ControlOptions {
     /// Only these mutants, separated by commas; 'all' also includes no CCM at all [default: everything, if
-    /// --stranger and --adversary are absent too]
+    /// --variant and --adversary are absent too]
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = WHICH, add = ArgValueCandidates::new(mutants))]
     pub(crate) mutant: Vec<String>,
     /// Only these conforming variants (correct but unusual CCMs), separated by commas, or 'all'
-    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = WHICH, add = ArgValueCandidates::new(strangers))]
-    pub(crate) stranger: Vec<String>,
+    #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = WHICH, add = ArgValueCandidates::new(variants))]
+    pub(crate) variant: Vec<String>,
     /// Only these adversaries (hostile CCMs), separated by commas, or 'all'
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = WHICH, add = ArgValueCandidates::new(adversaries))]
     pub(crate) adversary: Vec<String>,

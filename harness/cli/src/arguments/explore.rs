@@ -1,7 +1,7 @@
 //! The options of `explore`.
 
 use super::ccm::CcmOptions;
-use super::complete::{mutants, strangers};
+use super::complete::{mutants, variants};
 use super::run::shard;
 use super::values::words;
 use clap::Args;
@@ -66,11 +66,11 @@ pub(crate) struct ExploreOptions {
     #[arg(long, help_heading = RESULT)]
     pub(crate) require_clean: bool,
     /// Explore this mutant of the reference CCM: its bug should be found
-    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary", "stranger"], help_heading = PROOF, add = ArgValueCandidates::new(mutants))]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary", "variant"], help_heading = PROOF, add = ArgValueCandidates::new(mutants))]
     pub(crate) mutant: Option<String>,
     /// Explore this conforming variant, a correct but unusual CCM: nothing should be found
-    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary"], help_heading = PROOF, add = ArgValueCandidates::new(strangers))]
-    pub(crate) stranger: Option<String>,
+    #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary"], help_heading = PROOF, add = ArgValueCandidates::new(variants))]
+    pub(crate) variant: Option<String>,
     /// Folder for explore.html, explore.json, explore-junit.xml and a file for each finding
     #[arg(long, value_name = "DIR", default_value = "conformance-results/explore", help_heading = RESULT)]
     out: String,

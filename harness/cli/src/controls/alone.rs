@@ -18,8 +18,8 @@ pub(crate) fn plan_of(change: Change, id: &str, run: RunFile) -> Result<RunPlan<
             (mutant.of, mutant.as_is, mutant.profile)
         }
         Change::Variant => {
-            let stranger = list::strangers(&chosen, Share::WHOLE)?.swap_remove(0);
-            (stranger.of, stranger.as_is, stranger.profile)
+            let variant = list::variants(&chosen, Share::WHOLE)?.swap_remove(0);
+            (variant.of, variant.as_is, variant.profile)
         }
     };
     if of != ProfileKind::Profile {

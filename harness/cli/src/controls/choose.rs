@@ -1,7 +1,7 @@
 //! Selects everything that `controls` has to judge, each with the plan of its run.
 
 use super::super::arguments::ControlOptions;
-use super::list::{self, Mutant, Stranger};
+use super::list::{self, Mutant, Variant};
 use super::work::Work;
 use harness_clusters::facts;
 use harness_components::component::{COMPONENTS, Change, Component, Keys, of_kind};
@@ -40,11 +40,11 @@ pub(super) struct Choosing<'a> {
 impl Choosing<'_> {
     /// Everything to be judged: the longest first, subjects that are judged alone last.
     pub(super) fn work(&self) -> Result<Vec<Work>, String> {
-        let ControlOptions { mutant, stranger, adversary, .. } = self.options;
-        let all = mutant.is_empty() && stranger.is_empty() && adversary.is_empty();
+        let ControlOptions { mutant, variant, adversary, .. } = self.options;
+        let all = mutant.is_empty() && variant.is_empty() && adversary.is_empty();
         let mut work = Vec::new();
-        if all || !stranger.is_empty() {
-            work.extend(self.strangers()?);
+        if all || !variant.is_empty() {
+            work.extend(self.variants()?);
         }
         if all || !adversary.is_empty() {
             work.extend(self.adversaries()?);
@@ -60,16 +60,16 @@ impl Choosing<'_> {
         Ok(work)
     }
 
-    fn strangers(&self) -> Result<Vec<Work>, String> {
+    fn variants(&self) -> Result<Vec<Work>, String> {
         let mut work = Vec::new();
-        for one in list::strangers(&self.options.stranger, self.share())? {
-            let Stranger { stranger, of, profile, as_is, soak, upgrades, before, .. } = &one;
+        for one in list::variants(&self.options.variant, self.share())? {
+            let Variant { variant, of, profile, as_is, soak, upgrades, before, .. } = &one;
             let component = of_kind(*of);
-            let keys = changed(component, *as_is, (Change::Variant, stranger), profile.clone());
+            let keys = changed(component, *as_is, (Change::Variant, variant), profile.clone());
             let extent = Extent { soak: *soak, upgrades: *upgrades, before: before.clone() };
             let chosen = self.chosen(component, keys, extent, true);
-            let (plan, planned) = chosen.map_err(|problems| format!("stranger {stranger}: {problems}"))?;
-            work.extend(Work::of_stranger(&one, component, &plan, &planned)?);
+            let (plan, planned) = chosen.map_err(|problems| format!("variant {variant}: {problems}"))?;
+            work.extend(Work::of_variant(&one, component, &plan, &planned)?);
         }
         Ok(work)
     }

@@ -35,11 +35,11 @@ pub(crate) struct Mutant {
     pub(crate) checks: Vec<String>,
 }
 
-/// An entry of `strangers.yaml`: a CCM that is correct in an unusual way.
+/// An entry of `variants.yaml`: a CCM that is correct in an unusual way.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Stranger {
-    pub(crate) stranger: String,
+pub(crate) struct Variant {
+    pub(crate) variant: String,
     /// What it is.
     #[serde(default = "ccm")]
     pub(crate) of: ProfileKind,
@@ -127,7 +127,7 @@ impl Adversary {
     }
 }
 
-impl Stranger {
+impl Variant {
     /// Whether it is judged by a check of this suite.
     pub(crate) fn meets(&self, suite: &str, check: CheckId) -> bool {
         let row = row_of(check.as_str());
@@ -155,17 +155,14 @@ pub(crate) fn mutants(chosen: &[String], share: Share) -> Result<Vec<Mutant>, St
     chosen_of("mutants/mutants.yaml", ("mutant", "mutant"), (chosen, share), |one: &Mutant| &one.mutant)
 }
 
-/// The selected entries of `strangers.yaml`; without a selection, the share of all.
+/// The selected entries of `variants.yaml`; without a selection, the share of all.
 ///
 /// # Errors
 /// A choice that is not in the list.
-pub(crate) fn strangers(chosen: &[String], share: Share) -> Result<Vec<Stranger>, String> {
-    chosen_of(
-        "mutants/strangers.yaml",
-        ("stranger", "conforming variant"),
-        (chosen, share),
-        |one: &Stranger| &one.stranger,
-    )
+pub(crate) fn variants(chosen: &[String], share: Share) -> Result<Vec<Variant>, String> {
+    chosen_of("mutants/variants.yaml", ("variant", "conforming variant"), (chosen, share), |one: &Variant| {
+        &one.variant
+    })
 }
 
 /// The selected entries of `adversaries.yaml`; without a selection, the share of all.
@@ -208,26 +205,26 @@ mod tests {
     #[test]
     fn all_lists_can_be_read_and_have_no_duplicates() {
         let mutants = mutants(&[], Share::WHOLE).expect("mutants");
-        let strangers = strangers(&[], Share::WHOLE).expect("strangers");
+        let variants = variants(&[], Share::WHOLE).expect("variants");
         let adversaries = adversaries(&[], Share::WHOLE).expect("adversaries");
-        let named = mutants.iter().map(|one| &one.mutant).chain(strangers.iter().map(|one| &one.stranger));
+        let named = mutants.iter().map(|one| &one.mutant).chain(variants.iter().map(|one| &one.variant));
         let names: Vec<&String> = named.chain(adversaries.iter().map(|one| &one.adversary)).collect();
         let distinct: std::collections::BTreeSet<&&String> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
-        assert!(strangers.iter().all(|one| !one.what.is_empty()));
+        assert!(variants.iter().all(|one| !one.what.is_empty()));
         assert!(adversaries.iter().all(|one| !one.what.is_empty() && one.checks().next().is_some()));
         let silent: Vec<&String> =
             adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
         assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
-        let refused = super::strangers(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such stranger");
+        let refused = super::variants(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such variant");
         assert!(
-            refused.starts_with("--stranger: unknown conforming variant 'S-NOBODY'")
+            refused.starts_with("--variant: unknown conforming variant 'S-NOBODY'")
                 && refused.contains("--list"),
             "{refused}"
         );
-        let all = super::strangers(&[ALL.to_owned()], Share::WHOLE).expect("strangers");
-        assert_eq!(all.len(), strangers.len());
-        let one = super::strangers(&[strangers[0].stranger.clone()], Share::WHOLE).expect("strangers");
+        let all = super::variants(&[ALL.to_owned()], Share::WHOLE).expect("variants");
+        assert_eq!(all.len(), variants.len());
+        let one = super::variants(&[variants[0].variant.clone()], Share::WHOLE).expect("variants");
         assert_eq!(one.len(), 1);
     }
 
@@ -251,9 +248,9 @@ mod tests {
     }
 
     #[test]
-    fn a_stranger_meets_suites_rows_and_the_rows_that_begin_so() {
-        let of = |checks: &[&str]| Stranger {
-            stranger: "S".to_owned(),
+    fn a_variant_meets_suites_rows_and_the_rows_that_begin_so() {
+        let of = |checks: &[&str]| Variant {
+            variant: "S".to_owned(),
             of: ProfileKind::Profile,
             what: "w".to_owned(),
             as_is: false,

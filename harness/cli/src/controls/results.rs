@@ -25,7 +25,7 @@ pub(super) struct Results {
     /// How many conforming variants failed no check.
     passed: usize,
     /// How many conforming variants there are.
-    strangers: usize,
+    variants: usize,
     /// How many adversaries had no other effect than what they break.
     endured: usize,
     /// How many adversaries there are.
@@ -55,7 +55,7 @@ impl Results {
             noticed: count(&[Became::Noticed]),
             mutants: count(&[Became::Noticed, Became::Missed]),
             passed: count(&[Became::Passed]),
-            strangers: count(&[Became::Passed, Became::FalseAlarm]),
+            variants: count(&[Became::Passed, Became::FalseAlarm]),
             endured: count(&[Became::Endured]),
             adversaries: count(&[Became::Endured, Became::Harmed]),
             seconds: took.as_secs(),
@@ -91,10 +91,10 @@ impl Results {
 
 impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Results { noticed, mutants, passed, strangers, endured, adversaries, seconds, .. } = self;
+        let Results { noticed, mutants, passed, variants, endured, adversaries, seconds, .. } = self;
         let kinds = [
             (*noticed, *mutants, "mutants noticed"),
-            (*passed, *strangers, "conforming variants passed"),
+            (*passed, *variants, "conforming variants passed"),
             (*endured, *adversaries, "adversaries endured"),
         ];
         let judged = kinds.iter().filter(|(_, all, _)| *all > 0);

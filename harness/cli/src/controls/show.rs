@@ -1,7 +1,7 @@
 //! `controls --list`: what there is to judge.
 
 use super::super::arguments::ControlOptions;
-use super::list::{Adversary, Mutant, Stranger, adversaries, mutants, strangers};
+use super::list::{Adversary, Mutant, Variant, adversaries, mutants, variants};
 use harness_core::ledger::Share;
 
 /// What `controls --list` prints: what was chosen, or everything; a line for each, with what it is and who must notice.
@@ -10,8 +10,8 @@ use harness_core::ledger::Share;
 /// A choice that is not in the list.
 pub(super) fn shown(options: &ControlOptions) -> Result<String, String> {
     let share = options.share.unwrap_or(Share::WHOLE);
-    let (mutant, stranger, adversary) = (&options.mutant, &options.stranger, &options.adversary);
-    let all = mutant.is_empty() && stranger.is_empty() && adversary.is_empty();
+    let (mutant, variant, adversary) = (&options.mutant, &options.variant, &options.adversary);
+    let all = mutant.is_empty() && variant.is_empty() && adversary.is_empty();
     let mut text = String::new();
     let mut add = |kind: &str, lines: Vec<(String, String)>| {
         let width = lines.iter().map(|(id, _)| id.len()).max().unwrap_or(0);
@@ -22,9 +22,9 @@ pub(super) fn shown(options: &ControlOptions) -> Result<String, String> {
         let line = |one: Mutant| (one.mutant, format!("noticed by {}", one.checks.join(", ")));
         add("mutants", mutants(mutant, share)?.into_iter().map(line).collect());
     }
-    if all || !stranger.is_empty() {
-        let line = |one: Stranger| (one.stranger, one.what);
-        add("conforming variants", strangers(stranger, share)?.into_iter().map(line).collect());
+    if all || !variant.is_empty() {
+        let line = |one: Variant| (one.variant, one.what);
+        add("conforming variants", variants(variant, share)?.into_iter().map(line).collect());
     }
     if all || !adversary.is_empty() {
         let line = |one: Adversary| (one.adversary, one.what);

@@ -1,6 +1,6 @@
 //! The subjects to judge, and the expected results.
 
-use super::list::{Adversary, Mutant, Stranger};
+use super::list::{Adversary, Mutant, Variant};
 use harness_clouds::Settings;
 use harness_components::component::Component;
 use harness_config::{Choice, RunPlan};
@@ -244,8 +244,8 @@ impl Work {
     ///
     /// # Errors
     /// When none apply.
-    pub(super) fn of_stranger(
-        one: &Stranger,
+    pub(super) fn of_variant(
+        one: &Variant,
         component: &dyn Component,
         plan: &RunPlan,
         everything: &[Planned],
@@ -253,12 +253,12 @@ impl Work {
         let met = everything.iter().filter(|p| p.choice == Choice::Selected);
         let met: Vec<&Planned> = met.filter(|p| one.meets(p.suite, p.check.id)).collect();
         if met.is_empty() {
-            return Err(format!("stranger {}: no check applies to it", one.stranger));
+            return Err(format!("variant {}: no check applies to it", one.variant));
         }
         let mut plan = plan.clone();
-        plan.output = plan.output.join(&one.stranger);
+        plan.output = plan.output.join(&one.variant);
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
-        let subject = format!("{} ({})", one.stranger, one.what);
+        let subject = format!("{} ({})", one.variant, one.what);
         let whole = Work::by(&[], plan, subject, Expected::NoFailure);
         let whole = Work { jobs, alone: component.is_timed(), cloud: one.cloud.clone(), ..whole };
         Ok(Work::on_clusters(&met, one.clusters.unwrap_or(1), &whole))

@@ -1,7 +1,7 @@
 //! Explains the CCMs of `controls`: mutants, conforming variants and adversaries.
 
 use super::lines::labelled;
-use crate::controls::list::{Adversary, Mutant, Stranger, adversaries, mutants, strangers};
+use crate::controls::list::{Adversary, Mutant, Variant, adversaries, mutants, variants};
 use harness_clusters::images::own_program;
 use harness_components::component::of_kind;
 use harness_config::{ProfileKind, yaml};
@@ -19,7 +19,7 @@ pub(super) fn explanation(id: &str) -> Result<Option<String>, String> {
     if let Some(one) = mutants(&[], Share::WHOLE)?.iter().find(|one| same(&one.mutant)) {
         return Ok(Some(of_mutant(one, what_is_broken(one).as_deref())));
     }
-    if let Some(one) = strangers(&[], Share::WHOLE)?.iter().find(|one| same(&one.stranger)) {
+    if let Some(one) = variants(&[], Share::WHOLE)?.iter().find(|one| same(&one.variant)) {
         return Ok(Some(of_variant(one)));
     }
     let adversaries = adversaries(&[], Share::WHOLE)?;
@@ -55,8 +55,8 @@ fn of_mutant(mutant: &Mutant, what: Option<&str>) -> String {
     text + &labelled("see it fail:", &format!("ccm-conformance controls --mutant {id}"))
 }
 
-fn of_variant(variant: &Stranger) -> String {
-    let id = &variant.stranger;
+fn of_variant(variant: &Variant) -> String {
+    let id = &variant.variant;
     let noun = of_kind(variant.of).noun();
     let mut text = format!("{id}  a conforming variant: {noun} that is correct in an unusual way\n\n");
     text.push_str(&labelled("what it does:", &variant.what));
@@ -66,7 +66,7 @@ fn of_variant(variant: &Stranger) -> String {
         checks => checks.join(", "),
     };
     text.push_str(&labelled("must pass:", &checks));
-    text + &labelled("see it pass:", &format!("ccm-conformance controls --stranger {id}"))
+    text + &labelled("see it pass:", &format!("ccm-conformance controls --variant {id}"))
 }
 
 fn of_adversary(adversary: &Adversary) -> String {

@@ -29,7 +29,7 @@ impl Component for Ccm {
     fn change(&self, change: Change, id: &str, keys: &mut Keys) {
         let variable = match change {
             Change::Mutant => "REFERENCE_CCM_MUTANT",
-            Change::Variant => "REFERENCE_CCM_STRANGER",
+            Change::Variant => "REFERENCE_CCM_VARIANT",
         };
         keys.insert("environment".to_owned(), json!({variable: id}));
     }

@@ -35,7 +35,7 @@ impl Component for ImageCredentialProvider {
     fn change(&self, change: Change, id: &str, keys: &mut Keys) {
         let flag = match change {
             Change::Mutant => "mutant",
-            Change::Variant => "stranger",
+            Change::Variant => "variant",
         };
         let mut line = command_line(CHANGEABLE);
         if let Some(words) = line.as_array_mut() {

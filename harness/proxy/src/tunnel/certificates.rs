@@ -1,6 +1,6 @@
 //! The certificates of a network proxy, as files: a CA, and one each for server, agents and API server.
 
-use super::super::authority::Authority;
+use certificates::Authority;
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -18,7 +18,7 @@ pub const CLIENT_FILES: [&str; 3] = ["ca.crt", "client.crt", "client.key"];
 /// # Errors
 /// A file cannot be written, or a name is invalid.
 pub fn write_certificates(folder: &Path, names: &[String]) -> io::Result<()> {
-    let authority = Authority::new().map_err(io::Error::other)?;
+    let authority = Authority::new("ccm-conformance network proxy").map_err(io::Error::other)?;
     std::fs::create_dir_all(folder)?;
     std::fs::write(folder.join(SERVER_FILES[0]), authority.pem())?;
     let of = |name: &str| vec![name.to_owned()];

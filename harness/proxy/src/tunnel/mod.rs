@@ -20,7 +20,7 @@ pub use certificates::{AGENT_FILES, CLIENT_FILES, SERVER_FILES, write_certificat
 pub use command::{mutant_main, reference_main};
 pub use peer::{GREETING, GROUP, PEER, peer_main};
 pub use tls::{TunnelTls, connect};
-pub use variation::{MUTANTS, STRANGERS};
+pub use variation::{MUTANTS, VARIANTS};
 
 use std::io;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};

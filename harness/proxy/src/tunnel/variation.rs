@@ -17,7 +17,7 @@ pub const MUTANTS: &[(&str, &str)] = &[
 ];
 
 /// Unusual but correct behaviour, by id.
-pub const STRANGERS: &[(&str, &str)] = &[
+pub const VARIANTS: &[(&str, &str)] = &[
     ("S-NP-02", "its agents connect 12 s after they have started"),
     ("S-NP-03", "waits for agents for all of the 30 s that an API server waits"),
     ("S-NP-04", "its agents connect 5 s after they have started, and its server hardly waits for them"),
@@ -30,7 +30,7 @@ pub(crate) struct Variation(&'static str);
 impl Variation {
     /// The one with that id.
     pub(crate) fn of(id: &str) -> Result<Variation, String> {
-        let known = MUTANTS.iter().chain(STRANGERS).find(|(known, _)| *known == id);
+        let known = MUTANTS.iter().chain(VARIANTS).find(|(known, _)| *known == id);
         known.map(|(known, _)| Variation(known)).ok_or_else(|| format!("unknown mutant or variant {id}"))
     }
 
