@@ -20,7 +20,7 @@ pub(super) use explore::ExploreOptions;
 pub(super) use proxy::ProxyOptions;
 pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
 pub(super) use results::{BisectOptions, ExportFormat, ExportOptions, TrendOptions};
-pub(super) use run::{PlanOptions, RunOptions, SharedOptions};
+pub(super) use run::{DevOptions, PlanOptions, RunOptions, SharedOptions};
 pub(super) use submission::{PackOptions, SubmissionCommand};
 pub(super) use values::{Color, ListOutput, ListedLevel};
 
@@ -30,10 +30,10 @@ use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
 use examples::{
     ATTEST_EXAMPLES, BISECT_EXAMPLES, CLEAN_EXAMPLES, CLUSTER_EXAMPLES, COMPARE_EXAMPLES,
-    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, COVERAGE_EXAMPLES, DOCS_EXAMPLES, DOCTOR_EXAMPLES, EXIT_CODES,
-    EXPLAIN_EXAMPLES, EXPLORE_EXAMPLES, EXPORT_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES, LIST_EXAMPLES,
-    MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES, SCHEMA_EXAMPLES,
-    TREND_EXAMPLES, VERIFY_EXAMPLES,
+    COMPLETIONS_EXAMPLES, CONTROLS_EXAMPLES, COVERAGE_EXAMPLES, DEV_EXAMPLES, DOCS_EXAMPLES, DOCTOR_EXAMPLES,
+    EXIT_CODES, EXPLAIN_EXAMPLES, EXPLORE_EXAMPLES, EXPORT_EXAMPLES, IMAGE_EXAMPLES, INIT_EXAMPLES,
+    LIST_EXAMPLES, MAN_EXAMPLES, MERGE_EXAMPLES, PLAN_EXAMPLES, REPLAY_EXAMPLES, RUN_EXAMPLES,
+    SCHEMA_EXAMPLES, TREND_EXAMPLES, VERIFY_EXAMPLES,
 };
 use harness_config::BackendKind;
 use std::path::PathBuf;
@@ -58,6 +58,9 @@ pub(super) enum Command {
     /// Test a CCM: create a cluster and a fake cloud, run the checks, write a report, clean up
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
+    /// Judge a CCM again whenever its program, profile or sources change, on the embedded cluster
+    #[command(after_help = DEV_EXAMPLES)]
+    Dev(DevOptions),
     /// Show what `run` would do, without starting anything
     #[command(after_help = PLAN_EXAMPLES)]
     Plan(PlanOptions),

@@ -11,6 +11,7 @@ mod command_line;
 mod compare;
 mod controls;
 mod coverage;
+mod dev;
 mod doctor;
 #[cfg(test)]
 mod documents;
@@ -141,6 +142,7 @@ pub fn main_with(suites: &'static [Suite], private: &'static [Suite], programs: 
 fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> ExitCode {
     match command {
         Command::Run(options) => run::run(suites, &options),
+        Command::Dev(options) => dev::dev(suites, &options),
         Command::Plan(options) => plan::plan(suites, &options),
         Command::Init(options) => init::init(&options),
         Command::Doctor(options) => doctor::doctor(&options),

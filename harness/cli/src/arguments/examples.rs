@@ -37,6 +37,12 @@ Examples:
   ccm-conformance explain SVC-UPD-01          # a row, with all its checks
   ccm-conformance explain M-SV-07             # a mutant, and who must notice it";
 
+pub(super) const DEV_EXAMPLES: &str = "\
+Examples:
+  ccm-conformance dev --profile ./acme --binary ./acme-ccm
+  ccm-conformance dev --profile ./acme --binary ./acme-ccm \
+    --build 'go build -o acme-ccm ./cmd/acme-ccm' --suite routes";
+
 pub(super) const DOCS_EXAMPLES: &str = "\
 Examples:
   ccm-conformance docs                        # the list of pages

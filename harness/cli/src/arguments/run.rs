@@ -143,6 +143,19 @@ pub(crate) struct PlanOptions {
     pub(crate) all: bool,
 }
 
+/// The options of `dev`.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct DevOptions {
+    #[command(flatten)]
+    pub(crate) shared: SharedOptions,
+    /// Command of the shell that builds the program; it runs at the start and when a source changes
+    #[arg(long, value_name = "COMMAND", help_heading = CCM)]
+    pub(crate) build: Option<String>,
+    /// Folder of the sources for --build; hidden files and those of its .gitignore do not count [default: .]
+    #[arg(long, value_name = "DIR", default_value = ".", hide_default_value = true, requires = "build", help_heading = CCM)]
+    pub(crate) source: PathBuf,
+}
+
 /// The options that `run` and `plan` have.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct SharedOptions {

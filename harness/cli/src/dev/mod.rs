@@ -1,0 +1,330 @@
+//! `dev`: judges a CCM again whenever its program, its profile or its sources change.
+
+mod changes;
+mod keys;
+mod selection;
+
+use super::arguments::DevOptions;
+use super::compare::read;
+use super::planning::planned;
+use super::run::typed;
+use changes::{Build, watched};
+use harness_clusters::Runs;
+use harness_config::{BackendChoice, RunFile, RunPlan, WantedCluster};
+use harness_core::files;
+use harness_core::ledger::Outcome;
+use harness_core::output;
+use harness_core::progress::Verbosity;
+use harness_report::exit;
+use harness_runner::{INTERRUPTED, Run, Shown, ShownAs, Signals, exit_code_of};
+use harness_testkit::Suite;
+use keys::Keyboard;
+use notify::RecommendedWatcher;
+use selection::Selection;
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+use tokio_util::sync::CancellationToken;
+
+/// How long files must stay as they are before they are used: a compiler writes a program in several steps.
+const SETTLED: Duration = Duration::from_millis(150);
+
+/// Something that the loop waits for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Event {
+    /// A file was created, changed or removed.
+    Changed(PathBuf),
+    /// A key was pressed.
+    Key(u8),
+    /// The run has ended with this exit code.
+    Ended(u8),
+    /// A signal asks the program to end.
+    Interrupted,
+}
+
+/// Why judging stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stopped {
+    /// It is complete, or could not begin.
+    Done,
+    /// A file changed in the middle of it.
+    ByChange,
+    /// The user wants to end.
+    ByUser,
+}
+
+/// Judges, and waits for a change, until the user ends it.
+pub(super) fn dev(suites: &'static [Suite], options: &DevOptions) -> ExitCode {
+    let (sender, events) = channel();
+    let first = match typed(&options.shared) {
+        Ok(typed) => typed,
+        Err(code) => return code,
+    };
+    let build = options.build.clone().map(|command| Build { command, source: options.source.clone() });
+    let mut session = DevSession { suites, options, first, build, sender, events, failed: Vec::new() };
+    match session.prepare() {
+        Ok(plan) => session.until_the_end(plan),
+        Err(code) => code,
+    }
+}
+
+struct DevSession<'a> {
+    suites: &'static [Suite],
+    options: &'a DevOptions,
+    /// What was typed.
+    first: RunFile,
+    build: Option<Build>,
+    sender: Sender<Event>,
+    events: Receiver<Event>,
+    /// The checks that did not pass when they were last judged.
+    failed: Vec<String>,
+}
+
+impl DevSession<'_> {
+    /// Checks the options, and reads which checks failed last. A program that is still to be built may be absent.
+    fn prepare(&mut self) -> Result<RunPlan<WantedCluster>, ExitCode> {
+        let backend = self.first.cluster.backend.get_or_insert(BackendChoice::Embedded);
+        if *backend == BackendChoice::Auto {
+            *backend = BackendChoice::Embedded;
+        }
+        let runs_programs =
+            backend.named().is_some_and(|kind| harness_clusters::facts(kind).runs == Runs::Programs);
+        if !runs_programs {
+            output::err(&format!(
+                "error: --cluster {backend}: 'dev' starts a new cluster for each change, which takes too long with this one; use \
+                 '--cluster embedded', or 'ccm-conformance run --cluster {backend}'"
+            ));
+            return Err(ExitCode::from(exit::USAGE));
+        }
+        if let Some(build) = &self.build
+            && !build.succeeds()
+        {
+            return Err(ExitCode::from(exit::USAGE));
+        }
+        let plan = planned(&self.options.shared.source(), self.first.clone())?;
+        self.failed = self.failures(&plan);
+        Ok(plan)
+    }
+
+    /// The checks that did not pass in the report of the last run.
+    fn failures(&self, plan: &RunPlan<WantedCluster>) -> Vec<String> {
+        let Ok(ledger) = read(&plan.output.join("report.yaml")) else { return Vec::new() };
+        let wanted =
+            ledger.all().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
+        wanted.map(|entry| entry.id.clone()).collect()
+    }
+
+    fn until_the_end(mut self, plan: RunPlan<WantedCluster>) -> ExitCode {
+        let guarded = self.listen(&plan);
+        let _watcher = match guarded {
+            Ok(watcher) => watcher,
+            Err(why) => {
+                output::err(&format!("error: {why}"));
+                return ExitCode::from(exit::ENVIRONMENT);
+            }
+        };
+        let keyboard = Keyboard::begin(self.sender.clone());
+        let mut selection = Selection::of(&self.first.select);
+        let mut stopped = self.judge_all(&selection);
+        loop {
+            match stopped {
+                Stopped::ByUser => return ExitCode::from(INTERRUPTED),
+                Stopped::ByChange => {}
+                Stopped::Done => {
+                    let next = {
+                        let _keys = keyboard.as_ref().map(Keyboard::one_by_one);
+                        self.next(&mut selection, keyboard.as_ref(), &plan)
+                    };
+                    match next {
+                        Next::Quit => return ExitCode::from(exit::CONFORMANT),
+                        Next::Interrupted => return ExitCode::from(INTERRUPTED),
+                        Next::Judge => {}
+                        Next::Build => {
+                            if self.build.as_ref().is_some_and(|build| !build.succeeds()) {
+                                continue;
+                            }
+                        }
+                    }
+                }
+            }
+            stopped = self.judge_all(&selection);
+        }
+    }
+
+    /// Begins to send file changes and signals.
+    fn listen(&self, plan: &RunPlan<WantedCluster>) -> Result<RecommendedWatcher, String> {
+        let watcher = watched(plan, self.build.as_ref(), self.sender.clone())?;
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+        let runtime =
+            runtime.map_err(|error| format!("cannot start the async runtime: {}", files::why(&error)))?;
+        let sender = self.sender.clone();
+        let listener = std::thread::Builder::new().name("signals".to_owned());
+        let spawned = listener.spawn(move || {
+            runtime.block_on(async {
+                let mut signals = Signals::heard();
+                loop {
+                    signals.next().await;
+                    if sender.send(Event::Interrupted).is_err() {
+                        return;
+                    }
+                }
+            });
+        });
+        spawned.map_err(|error| format!("cannot start a thread: {}", files::why(&error)))?;
+        Ok(watcher)
+    }
+
+    /// Judges the checks that failed last, and the selected ones if those pass now.
+    fn judge_all(&mut self, selection: &Selection) -> Stopped {
+        if !self.failed.is_empty() && *selection != Selection::All {
+            let before = self.failed.len();
+            let stopped = self.judge(&Selection::Failed(self.failed.clone()));
+            if stopped != Stopped::Done || *selection == Selection::OnlyFailed {
+                return stopped;
+            }
+            if !self.failed.is_empty() {
+                let failed = self.failed.len();
+                output::err(&format!("\n{failed} of {before} checks that failed before still do not pass"));
+                return Stopped::Done;
+            }
+        }
+        if *selection == Selection::OnlyFailed {
+            output::err("\nno check failed last");
+            return Stopped::Done;
+        }
+        self.judge(selection)
+    }
+
+    /// Judges checks, until the end or a change.
+    fn judge(&mut self, selection: &Selection) -> Stopped {
+        let mut typed = self.first.clone();
+        typed.select = selection.keys(&self.first.select);
+        // The profile may have changed.
+        let Ok(plan) = planned(&self.options.shared.source(), typed) else { return Stopped::Done };
+        let shown = Shown {
+            at_once: plan.jobs as usize,
+            form: ShownAs::Text,
+            verbosity: Verbosity::Normal,
+            max_fail: None,
+        };
+        let cancel = CancellationToken::new();
+        let run = Run {
+            suites: self.suites,
+            plan: plan.clone(),
+            reproduce: selection.reproduced(),
+            watch: false,
+            cancel: cancel.clone(),
+        };
+        let sender = self.sender.clone();
+        let judging = std::thread::spawn(move || {
+            let code = exit_code_of(run, &mut { shown });
+            // The receiver lives as long as the session.
+            let _ = sender.send(Event::Ended(code));
+        });
+        let (mut changed, mut interrupted) = (None, false);
+        let code = loop {
+            match self.events.recv() {
+                Ok(Event::Ended(code)) => break code,
+                Ok(Event::Changed(path)) => {
+                    cancel.cancel();
+                    changed = Some(path);
+                }
+                Ok(Event::Interrupted) => interrupted = true,
+                Ok(Event::Key(_)) => {}
+                Err(_) => break exit::ENVIRONMENT,
+            }
+        };
+        // A panic in it has already been reported.
+        let _ = judging.join();
+        if interrupted {
+            return Stopped::ByUser;
+        }
+        if let Some(path) = changed {
+            output::err(&format!("\n{} changed", path.display()));
+            self.settle();
+            let builds = self.build.as_ref().is_none_or(Build::succeeds);
+            return if builds { Stopped::ByChange } else { Stopped::Done };
+        }
+        if code != exit::USAGE && code != exit::NOTHING_SELECTED {
+            self.failed = self.failures(&plan);
+        }
+        Stopped::Done
+    }
+
+    /// Waits until no file changes any more.
+    fn settle(&self) {
+        loop {
+            match self.events.recv_timeout(SETTLED) {
+                Ok(Event::Changed(_)) => {}
+                Ok(_) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+            }
+        }
+    }
+
+    /// Waits for the user or a change.
+    fn next(
+        &self,
+        selection: &mut Selection,
+        keyboard: Option<&Keyboard>,
+        plan: &RunPlan<WantedCluster>,
+    ) -> Next {
+        // What happened during the run was meant for it.
+        let late: Vec<Event> = self.events.try_iter().collect();
+        if late.contains(&Event::Interrupted) {
+            return Next::Interrupted;
+        }
+        output::err(if keyboard.is_some() {
+            "\nwaiting for a change; keys: a all checks, f those that failed, / other checks, Enter again, o open the page, q quit"
+        } else {
+            "\nwaiting for a change"
+        });
+        loop {
+            match self.events.recv() {
+                Ok(Event::Changed(path)) => {
+                    self.settle();
+                    output::err(&format!("{} changed", path.display()));
+                    return Next::Build;
+                }
+                Ok(Event::Interrupted) | Err(_) => return Next::Interrupted,
+                Ok(Event::Ended(_)) => {}
+                Ok(Event::Key(key)) => match key {
+                    b'q' => return Next::Quit,
+                    b'a' => *selection = Selection::All,
+                    b'f' => *selection = Selection::OnlyFailed,
+                    b'\n' | b'\r' => return Next::Judge,
+                    b'o' => {
+                        open(&plan.output.join("report.html"));
+                        continue;
+                    }
+                    b'/' => match keyboard.and_then(|keyboard| keyboard.line(&self.events)) {
+                        Some(line) => *selection = Selection::Named(line),
+                        None => continue,
+                    },
+                    _ => continue,
+                },
+            }
+            return Next::Judge;
+        }
+    }
+}
+
+/// What happens after waiting.
+enum Next {
+    /// Judge with the program as it is.
+    Judge,
+    /// Build, if there is a command for it, and judge.
+    Build,
+    Quit,
+    Interrupted,
+}
+
+/// Opens a page in the user's browser.
+fn open(page: &std::path::Path) {
+    let mut command = Command::new("xdg-open");
+    command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    if let Err(error) = command.spawn() {
+        let why = files::why_not_started(&error);
+        output::err(&format!("xdg-open: {why}; the page is {}", page.display()));
+    }
+}
