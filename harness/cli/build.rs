@@ -10,14 +10,16 @@ fn main() -> Result<(), Box<dyn Error>> {
     let book = here.ancestors().nth(2).ok_or("the package is two folders below the workspace")?.join("docs");
     println!("cargo::rerun-if-changed={}", book.display());
     let mut pages = Vec::new();
-    for entry in fs::read_dir(&book)? {
-        let path = entry?.path();
-        if path.extension().is_some_and(|ending| ending == "md") {
-            let name = path.file_stem().and_then(|name| name.to_str()).ok_or("file names are UTF-8")?;
-            pages.push((name.to_owned(), path.clone()));
+    for folder in ["", "contract/"] {
+        for entry in fs::read_dir(book.join(folder))? {
+            let path = entry?.path();
+            if path.extension().is_some_and(|ending| ending == "md") {
+                let name = path.file_stem().and_then(|name| name.to_str()).ok_or("file names are UTF-8")?;
+                pages.push((format!("{folder}{name}"), path.clone()));
+            }
         }
     }
-    pages.retain(|(name, _)| !["README", "SUMMARY"].contains(&name.as_str()));
+    pages.retain(|(name, _)| name != "SUMMARY");
     pages.sort();
     let mut table = String::from("&[\n");
     for (name, path) in pages {

@@ -222,7 +222,7 @@ pub(super) struct EmbeddedOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: PathBuf,
     /// Number of Nodes, each waiting for a cloud controller manager
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(0..=10_000))]
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(super) nodes: u32,
     /// Kubernetes version
     #[arg(long, value_name = "VERSION", default_value_t)]
@@ -341,6 +341,6 @@ fn image_reference(text: &str) -> Result<String, String> {
 #[derive(Debug, Args)]
 pub(super) struct ExplainOptions {
     /// Check (NODE-INIT-10.list), row of the contract (NODE-INIT-10), time limit (B-WATCH), suite, mutant or other name
-    #[arg(add = ArgValueCandidates::new(complete::explained))]
-    pub(super) id: String,
+    #[arg(value_name = "ID", required = true, value_delimiter = ',', add = ArgValueCandidates::new(complete::explained))]
+    pub(super) ids: Vec<String>,
 }

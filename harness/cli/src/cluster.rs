@@ -11,13 +11,16 @@ use harness_core::check::chain;
 use harness_core::files;
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::{Signals, start_reaper};
+use harness_runner::{INTERRUPTED, Signals, start_reaper};
 use harness_session::RunDir;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// From this number of Nodes on the user is told that it takes long.
+const MANY_NODES: u32 = 1000;
 
 /// Starts it, writes the kubeconfig and waits for SIGINT or SIGTERM.
 pub(super) fn embedded(options: &EmbeddedOptions) -> ExitCode {
@@ -62,13 +65,23 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
         folder: Some(dir.path().to_owned()),
         ..ClusterSpec::awaiting_cloud(options.nodes)
     };
-    let cluster = match Cluster::start(spec).await {
+    if options.nodes > MANY_NODES {
+        output::err(&format!("starting a cluster with {} Nodes takes some minutes", options.nodes));
+    }
+    let started = tokio::select! {
+        started = Cluster::start(spec) => started,
+        () = signals.next() => return INTERRUPTED,
+    };
+    let cluster = match started {
         Ok(cluster) => cluster,
         Err(error) => return say(exit::ENVIRONMENT, &chain(&error)),
     };
     if let Err(error) = cluster.write_kubeconfig(file) {
         cluster.stop().await;
-        return say(exit::USAGE, &format!("--kubeconfig {}: {}", file.display(), files::why(&error)));
+        return say(
+            exit::USAGE,
+            &format!("--kubeconfig {}: {}", file.display(), files::why_not_written(&error)),
+        );
     }
     if let Err(error) = dir.note_outside(file) {
         cluster.stop().await;

@@ -25,7 +25,21 @@ use std::process::ExitCode;
 /// The backends whose clusters the harness creates.
 pub(super) const OURS: &[BackendKind] = &[BackendKind::Kind, BackendKind::Embedded];
 
-pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
+/// Explains each of these names; the exit code says whether all are known.
+pub(super) fn explain(suites: &'static [Suite], ids: &[String]) -> ExitCode {
+    let mut all = ExitCode::from(exit::CONFORMANT);
+    for (at, id) in ids.iter().enumerate() {
+        if at > 0 {
+            output::out("\n");
+        }
+        if let Err(code) = explain_one(suites, id) {
+            all = code;
+        }
+    }
+    all
+}
+
+fn explain_one(suites: &'static [Suite], id: &str) -> Result<(), ExitCode> {
     let checks: Vec<&Check> = suites.iter().flat_map(Suite::checks).collect();
     let explained =
         Contract::built_in().map_err(|error| harness_core::check::chain(&error)).and_then(|contract| {
@@ -46,11 +60,11 @@ pub(super) fn explain(suites: &'static [Suite], id: &str) -> ExitCode {
     match explained {
         Ok(text) => {
             output::out(&text);
-            ExitCode::from(exit::CONFORMANT)
+            Ok(())
         }
         Err(why) => {
             output::err(&format!("error: {why}"));
-            ExitCode::from(exit::USAGE)
+            Err(ExitCode::from(exit::USAGE))
         }
     }
 }
@@ -124,7 +138,10 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
     let mut text = format!("{}  {}\n\n", row.id, row.level_in_words());
     text.push_str(&labelled("required:", &row.requires));
     text.push_str(&labelled("why:", &row.why));
-    text.push_str(&labelled("area:", &format!("{} (docs/contract/{})", area.title, area.page())));
+    text.push_str(&labelled(
+        "area:",
+        &format!("{} ('ccm-conformance docs contract/{}')", area.title, area.page().trim_end_matches(".md")),
+    ));
     let owners: Vec<String> = row.owners(area).iter().map(ToString::to_string).collect();
     text.push_str(&labelled("decided by:", &owners.join(", ")));
     let mut applies: Vec<String> = row.gates(area).iter().map(|gate| format!("declares {gate}")).collect();

@@ -147,7 +147,7 @@ fn obey(suites: &'static [Suite], command: Command, line: clap::Command) -> Exit
         Command::Init(options) => init::init(&options),
         Command::Doctor(options) => doctor::doctor(&options),
         Command::List(options) => list::list(suites, &options),
-        Command::Explain(options) => explain::explain(suites, &options.id),
+        Command::Explain(options) => explain::explain(suites, &options.ids),
         Command::Docs { page } => book::docs(page.as_deref()),
         Command::Coverage(options) => coverage::coverage(suites, options.output),
         Command::Compare(options) => compare::compare(&options),

@@ -104,6 +104,9 @@ impl Listed {
             text.push('\n');
         }
         text.push_str(&format!("{} checks in {count} suites\n", self.checks.len()));
+        if self.checks.is_empty() {
+            text.push_str("no check fits all of the options\n");
+        }
         text
     }
 

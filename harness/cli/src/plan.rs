@@ -4,9 +4,10 @@ use super::arguments::PlanOptions;
 use super::judgeable::{in_words, offer, with_cloud};
 use super::planning::planned;
 use super::run::typed;
+use embedded_cluster::KubernetesVersion;
 use harness_clusters::{InsideCluster, available_kind_image};
 use harness_components::component::COMPONENTS;
-use harness_config::{BackendKind, Choice, DesiredCluster, Offer, RunPlan, declared_not_judged};
+use harness_config::{BackendKind, Choice, DesiredCluster, Kubernetes, Offer, RunPlan, declared_not_judged};
 use harness_core::check::chain;
 use harness_core::files;
 use harness_core::ledger::{SkipReason, upgrades_from};
@@ -53,12 +54,13 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     for why in manifests.iter().flat_map(|manifests| unfilled(&plan.profile, manifests)) {
         output::err(&format!("warning: {why}"));
     }
-    if let Some(why) = runtime.block_on(lacks_node_image(&plan)) {
+    let image = runtime.block_on(node_image(&plan)).transpose();
+    if let Err(why) = &image {
         output::err(&format!("warning: {why}"));
     }
     let forecast = Forecast::of_plan(&plan, &checks);
     let mut text = subject(&plan, manifests.as_ref());
-    text.push_str(&cluster(&plan, chosen.as_deref(), forecast.lanes));
+    text.push_str(&cluster(&plan, chosen.as_deref(), forecast.lanes, image.ok().flatten()));
     text.push_str(&settings(suites, &plan, &checks));
     text.push_str(&lines(&checks, options.all));
     let selected = checks.iter().filter(|one| one.choice == Choice::Selected).count();
@@ -92,10 +94,10 @@ fn refused(why: &str, code: u8) -> ExitCode {
     ExitCode::from(code)
 }
 
-/// Why a run on kind would first have to pull a node image, if this machine has none that fits.
-async fn lacks_node_image(plan: &RunPlan) -> Option<String> {
+/// The node image of a run on kind, or why it would first have to pull one.
+async fn node_image(plan: &RunPlan) -> Option<Result<String, String>> {
     let own = plan.cluster.desired().own().filter(|_| plan.cluster.backend() == BackendKind::Kind)?;
-    available_kind_image(&own.kubernetes).await.err().map(|error| chain(&error))
+    Some(available_kind_image(&own.kubernetes).await.map_err(|error| chain(&error)))
 }
 
 /// What would be tested, in lines with labels.
@@ -123,12 +125,18 @@ fn subject(plan: &RunPlan, manifests: Option<&Manifests>) -> String {
 }
 
 /// The cluster, in lines with labels.
-fn cluster(plan: &RunPlan, chosen: Option<&str>, lanes: usize) -> String {
+fn cluster(plan: &RunPlan, chosen: Option<&str>, lanes: usize, image: Option<String>) -> String {
     let mut text = match plan.cluster.desired() {
         DesiredCluster::Own(own) => {
             let (backend, topology) = (plan.cluster.backend(), own.topology.name());
-            let mut text =
-                format!("cluster    {backend}, topology {topology}, Kubernetes {}\n", own.kubernetes);
+            let version = match (&own.kubernetes, image) {
+                (Kubernetes::Newest, Some(image)) => format!("of the node image {image}"),
+                (Kubernetes::Newest, None) if backend == BackendKind::Embedded => {
+                    KubernetesVersion::default().to_string().trim_start_matches('v').to_owned()
+                }
+                (wanted, _) => wanted.to_string(),
+            };
+            let mut text = format!("cluster    {backend}, topology {topology}, Kubernetes {version}\n");
             if let Some((_, why)) = chosen.and_then(|chosen| chosen.split_once(", as ")) {
                 text.push_str(&format!("           chosen as {why}\n"));
             }

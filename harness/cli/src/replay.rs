@@ -26,6 +26,15 @@ pub(super) fn replay(options: &ReplayOptions) -> ExitCode {
     };
     let same_folder = || stream.parent().unwrap_or(Path::new(".")).to_owned();
     let folder = options.out.clone().unwrap_or_else(same_folder);
+    let other = stream_in(&folder);
+    let is_other = |other: &Path| other.canonicalize().ok() != stream.canonicalize().ok();
+    if other.exists() && is_other(&other) {
+        terminal.say(format!(
+            "error: --out {}: holds the results of another run; choose another folder",
+            folder.display()
+        ));
+        return ExitCode::from(exit::USAGE);
+    }
     if let Err(error) = files::create_folder(&folder) {
         terminal.say(format!("error: --out {}: {error}", folder.display()));
         return ExitCode::from(exit::USAGE);

@@ -147,7 +147,13 @@ fn refusal(of_attestation: &[String], findings: &[Finding], output: ListOutput) 
     }
     let shown = shown(findings);
     let lines = [of_attestation, &shown.lines].concat();
-    format!("REFUSED, {}:\n  {}\n", reasons(of_attestation.len() + shown.reasons), lines.join("\n  "))
+    let is_setting = |one: &Finding| matches!(one, Finding::Relaxed(_));
+    let genuine = match of_attestation.is_empty() && findings.iter().all(is_setting) {
+        true => "the report is as the run has written it; it is refused because of the settings of the run\n",
+        false => "",
+    };
+    let count = reasons(of_attestation.len() + shown.reasons);
+    format!("REFUSED, {count}:\n  {}\n{genuine}", lines.join("\n  "))
 }
 
 /// How many reasons there are, in words.

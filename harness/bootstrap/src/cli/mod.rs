@@ -140,7 +140,8 @@ fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), S
     }
     let changed = diff(&checked.objects.sources, &fixed.sources);
     match (changed.is_empty(), args.diff_only) {
-        (true, _) => text.push_str("# nothing to change\n"),
+        (true, _) if fixed.by_hand.is_empty() => text.push_str("# nothing to change\n"),
+        (true, _) => text.push_str("# nothing that 'bootstrap fix' can change\n"),
         (false, true) => text.push_str(&changed),
         // As comments, so that the whole output is a manifest.
         (false, false) => changed.lines().for_each(|line| text.push_str(&format!("# {line}\n"))),

@@ -1,6 +1,6 @@
 //! Finds the places of edits in the objects and applies them to the text.
 
-use super::rbac::account;
+use super::rbac::{account, rights_name};
 use super::text::{Patch, append, apply, remove_lines, set};
 use crate::finding::Edit;
 use crate::manifest::{Node, Objects};
@@ -160,7 +160,14 @@ fn grant(objects: &Objects, at: usize, spec: &Node, rights: &str) -> Option<Vec<
         let patch = set(&text, spec, "serviceAccountName", account(&workload))?;
         text = apply(&text, vec![patch])?;
     }
-    Some(vec![(object.source, append_documents(objects, &text, rights)?)])
+    let usual = rights_name(account(&workload));
+    let is_taken = |object: &crate::manifest::Object| object.kind.contains("Role") && object.name == usual;
+    // A role of that name that grants too little stays as its author wrote it.
+    let rights = match objects.all.iter().any(is_taken) {
+        true => rights.replace(&usual, &format!("{usual}:added")),
+        false => rights.to_owned(),
+    };
+    Some(vec![(object.source, append_documents(objects, &text, &rights)?)])
 }
 
 /// Appends documents to a text, without those that the set already contains; `None` for JSON, which has only one

@@ -100,8 +100,13 @@ subjects:
 pub(crate) fn rbac(workload: &Workload) -> String {
     let namespace = &workload.namespace;
     let account = account(workload);
-    let name = format!("system:{account}");
+    let name = rights_name(account);
     MANIFESTS.replace("{name}", &name).replace("{account}", account).replace("{namespace}", namespace)
+}
+
+/// The name of the roles and bindings for an account.
+pub(super) fn rights_name(account: &str) -> String {
+    format!("system:{account}")
 }
 
 /// The account that gets the permissions: never the default account that all Pods of the namespace share.

@@ -42,14 +42,14 @@ fn one(finding: &Finding) -> String {
     let mut text = format!("{}: {} {}: {}\n", finding.at(), finding.level, finding.id, finding.what);
     text.push_str(&format!("    why:  {}\n", finding.why));
     if let Some(fix) = &finding.fix {
-        let mut lines = fix.lines();
-        text.push_str(&format!("    fix:  {}\n", lines.next().unwrap_or_default()));
-        // A full set of permissions is long; `fix` writes it in full.
-        let rest: Vec<&str> = lines.collect();
-        if rest.len() > 14 {
-            text.push_str("          ... ('bootstrap fix' writes it in full)\n");
+        let lines: Vec<&str> = fix.lines().collect();
+        // A full set of permissions is long.
+        if lines.len() > 15 {
+            let count = lines.len();
+            text.push_str(&format!("    fix:  {count} lines of new objects, which 'bootstrap fix' writes\n"));
         } else {
-            rest.iter().for_each(|line| text.push_str(&format!("          {line}\n")));
+            let indents = std::iter::once("    fix:  ").chain(std::iter::repeat("          "));
+            lines.iter().zip(indents).for_each(|(line, indent)| text.push_str(&format!("{indent}{line}\n")));
         }
     }
     text
@@ -141,7 +141,9 @@ fn summary(checkup: &Checkup) -> String {
         checkup.states()
     );
     if failing > 0 && checkup.cells.iter().all(|cell| cell.explanation.is_none()) {
-        text.push_str("--explain shows why, and what to change; 'bootstrap fix' writes the change\n");
+        text.push_str(
+            "--explain shows why, and what to change; 'bootstrap fix' writes the changes that it can make\n",
+        );
     }
     text
 }

@@ -19,7 +19,7 @@ const CHECK_USAGE: &str = "\
 ccm-conformance driver check [OPTIONS] --token-file <FILE> <URL>
        ccm-conformance driver check [OPTIONS] --command <LINE>...
        ccm-conformance driver check [OPTIONS] --image <REFERENCE>
-       ccm-conformance driver check [OPTIONS] --profile <DIR>";
+       ccm-conformance driver check [OPTIONS] --profile <NAME|PATH>";
 
 const EXIT_CODES: &str = "\
 Exit codes:
@@ -62,7 +62,7 @@ pub(crate) struct DriverOptions {
     #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true, requires = "image")]
     pub(crate) arguments: Vec<String>,
     /// Profile with the driver to check, including its proxy and routes; counts the checks that apply to its CCM
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "NAME|PATH")]
     pub(crate) profile: Option<String>,
     /// Put a recording proxy with these routes in front of the cloud, like 'cloud.proxy.routes' in a profile
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]

@@ -3,7 +3,7 @@
 pub(super) const EXIT_CODES: &str = "\
 Exit codes:
   0    conformant, or partial (with --require-complete: conformant only)
-  1    a MUST check failed
+  1    a MUST check failed, or was blocked by what the CCM did
   2    wrong usage or configuration, or the output cannot be written;
        nothing was started
   3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check

@@ -24,8 +24,10 @@ pub(super) fn as_text(found: &Examination, fixing: bool) -> String {
     }
     let works: Vec<&str> =
         found.clusters.iter().filter(|one| one.works()).map(|one| one.cluster.as_str()).collect();
-    let works = if works.is_empty() { "none".to_owned() } else { works.join(", ") };
-    let _ = writeln!(text, "\nworks here: --cluster {works}");
+    let _ = match works.as_slice() {
+        [] => writeln!(text, "\nno kind of cluster that was checked works here"),
+        works => writeln!(text, "\nworks here: --cluster {}", works.join(", ")),
+    };
     text
 }
 

@@ -267,6 +267,12 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
         }
     };
     put(&format!("  routes: {routes}"), &why);
+    if configures && can("routes").is_none() && sometimes.is_none() {
+        unknown.push(format!(
+            "capabilities.routes: whether it implements Routes (guessed: {routes}); a CCM that makes routes and does not \
+             declare them fails CAP-04"
+        ));
+    }
     if flag("leader-elect") == Some("false") {
         put("  leaderElection: false", "--leader-elect=false");
         unknown.push("capabilities.leaderElection: its manifests run it without; two replicas need 'flags.extra: [--leader-elect=true]' and true".to_owned());
