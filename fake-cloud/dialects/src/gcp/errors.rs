@@ -104,12 +104,6 @@ pub(super) fn in_use(kind: &str, what: &str, by: &str) -> Error {
     Error::said(400, "resourceInUseByAnotherResource", text)
 }
 
-/// The error for a resource that has changed since the caller has read it.
-pub(super) fn changed_since() -> Error {
-    let text = "Invalid fingerprint.";
-    Error::said(412, "conditionNotMet", text)
-}
-
 /// The error for an action that the caller may not do.
 pub(super) fn forbidden(permission: &str, what: &str) -> Error {
     Error::said(403, "forbidden", format!("Required '{permission}' permission for '{what:.300}'"))
