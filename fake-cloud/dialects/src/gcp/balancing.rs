@@ -93,8 +93,12 @@ fn check_of(cloud: &Cloud, pool: &Value) -> Option<HealthCheck> {
 pub(super) fn admission_changed(cloud: &mut Cloud, address: &str, now: Duration) -> Result<(), Error> {
     let Some(rule) = at(cloud, address, now).filter(|rule| rule.details["rule"].is_object()) else { return Ok(()) };
     let stored = &rule.details["rule"];
-    let (frontends, source_ranges) = (frontends(cloud, stored), sources(cloud, stored));
-    cloud.update_load_balancer(&rule.id, now, move |spec| LbSpec { frontends, source_ranges, ..spec })?;
+    let (frontends, sources) = (frontends(cloud, stored), sources(cloud, stored));
+    cloud.update_load_balancer(&rule.id, now, move |spec| {
+        // As long as no port is open, it is open for nobody, which the model does not distinguish.
+        let source_ranges = if frontends.is_empty() { spec.source_ranges } else { sources };
+        LbSpec { frontends, source_ranges, ..spec }
+    })?;
     Ok(())
 }
 
