@@ -96,7 +96,8 @@ async fn the_metadata_server_asks_for_its_header() {
     let service = cloud.running.metadata_addr().expect("it has one");
     let ask = async |path: &str, flavor: Option<&str>| {
         let request = cloud.http.get(format!("http://{service}{path}")).basic_auth("node-1", None::<&str>);
-        let request = flavor.into_iter().fold(request, |request, flavor| request.header("Metadata-Flavor", flavor));
+        let request =
+            flavor.into_iter().fold(request, |request, flavor| request.header("Metadata-Flavor", flavor));
         let answer = request.send().await.expect("an answer");
         let flavor = answer.headers().get("metadata-flavor").cloned();
         (answer.status().as_u16(), flavor.is_some(), answer.text().await.expect("text"))
@@ -109,5 +110,8 @@ async fn the_metadata_server_asks_for_its_header() {
     assert_eq!(ask(hostname, None).await.0, 403);
     let zone = ask("/computeMetadata/v1/instance/zone", Some("Google")).await;
     assert_eq!(zone.2, "projects/420000000042/zones/us-central1-a");
-    assert_eq!(ask("/computeMetadata/v1/instance/network-interfaces/0/ip", Some("Google")).await.2, "10.128.0.1");
+    assert_eq!(
+        ask("/computeMetadata/v1/instance/network-interfaces/0/ip", Some("Google")).await.2,
+        "10.128.0.1"
+    );
 }

@@ -29,7 +29,11 @@ impl Kind for Addresses {
     ) -> Result<Value, Error> {
         let kind = fields["addressType"].as_str().unwrap_or("EXTERNAL").to_owned();
         if kind != "EXTERNAL" {
-            return Err(invalid("resource.addressType", &kind, "The fake cloud reserves external addresses only."));
+            return Err(invalid(
+                "resource.addressType",
+                &kind,
+                "The fake cloud reserves external addresses only.",
+            ));
         }
         let address = match fields["address"].as_str() {
             Some(text) => chosen(cloud, text, scope, now)?,

@@ -50,8 +50,11 @@ pub(super) fn frontends(cloud: &Cloud, rule: &Value) -> Vec<Frontend> {
     let Some(range) = range_of(rule) else { return Vec::new() };
     let protocol = rule["IPProtocol"].as_str().unwrap_or("TCP");
     let admitting = admitting(cloud, rule["IPAddress"].as_str().unwrap_or_default());
-    let open: BTreeSet<u16> =
-        admitting.iter().flat_map(|firewall| opened(firewall, protocol, &range)).filter(|port| *port > 0).collect();
+    let open: BTreeSet<u16> = admitting
+        .iter()
+        .flat_map(|firewall| opened(firewall, protocol, &range))
+        .filter(|port| *port > 0)
+        .collect();
     open.into_iter().map(|port| Frontend::new(port, protocol, port)).collect()
 }
 
@@ -91,7 +94,9 @@ fn check_of(cloud: &Cloud, pool: &Value) -> Option<HealthCheck> {
 
 /// What firewalls admit to an address has changed.
 pub(super) fn admission_changed(cloud: &mut Cloud, address: &str, now: Duration) -> Result<(), Error> {
-    let Some(rule) = at(cloud, address, now).filter(|rule| rule.details["rule"].is_object()) else { return Ok(()) };
+    let Some(rule) = at(cloud, address, now).filter(|rule| rule.details["rule"].is_object()) else {
+        return Ok(());
+    };
     let stored = &rule.details["rule"];
     let (frontends, sources) = (frontends(cloud, stored), sources(cloud, stored));
     cloud.update_load_balancer(&rule.id, now, move |spec| {
@@ -106,8 +111,10 @@ pub(super) fn admission_changed(cloud: &mut Cloud, address: &str, now: Duration)
 pub(super) fn check_changed(cloud: &mut Cloud, pool: &Value, now: Duration) -> Result<(), Error> {
     let name = pool["name"].as_str().unwrap_or_default();
     let health_check = check_of(cloud, pool);
-    let leading: Vec<String> =
-        present(cloud, now).filter(|rule| rule.details["pool"] == *name).map(|rule| rule.id.clone()).collect();
+    let leading: Vec<String> = present(cloud, now)
+        .filter(|rule| rule.details["pool"] == *name)
+        .map(|rule| rule.id.clone())
+        .collect();
     for id in leading {
         let health_check = health_check.clone();
         cloud.update_load_balancer(&id, now, move |spec| LbSpec { health_check, ..spec })?;

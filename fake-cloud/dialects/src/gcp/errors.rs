@@ -9,9 +9,8 @@ use serde_json::{Value, json};
 pub(super) struct Google;
 
 /// What the header of a call without a known token says.
-const CHALLENGE: HeaderValue = HeaderValue::from_static(
-    "Bearer realm=\"https://accounts.google.com/\", error=\"invalid_token\"",
-);
+const CHALLENGE: HeaderValue =
+    HeaderValue::from_static("Bearer realm=\"https://accounts.google.com/\", error=\"invalid_token\"");
 
 impl Voice for Google {
     fn answer(&self, result: Result<Answer, Error>) -> Answer {

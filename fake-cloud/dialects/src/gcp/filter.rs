@@ -135,10 +135,21 @@ mod tests {
     #[test]
     fn patterns_match_the_whole_value() {
         let zone = json!({"name": "us-central1-a", "region": "https://host/regions/us-central1"});
-        for good in ["region eq .*/regions/us-central1", "name eq us-.*", "name eq .*", "name ne b", "name = us-central1-a"] {
+        for good in [
+            "region eq .*/regions/us-central1",
+            "name eq us-.*",
+            "name eq .*",
+            "name ne b",
+            "name = us-central1-a",
+        ] {
             assert!(fits(good, &zone), "{good}");
         }
-        for bad in ["region eq regions/us-central1", "name eq us-", "name ne us-central1-a", "name != \"us-central1-a\""] {
+        for bad in [
+            "region eq regions/us-central1",
+            "name eq us-",
+            "name ne us-central1-a",
+            "name != \"us-central1-a\"",
+        ] {
             assert!(!fits(bad, &zone), "{bad}");
         }
     }

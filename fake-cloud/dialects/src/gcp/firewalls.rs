@@ -53,10 +53,15 @@ impl Kind for Firewalls {
         }
         for port in fields["allowed"].as_array().into_iter().flatten().flat_map(|one| texts(&one["ports"])) {
             if ports(port).is_none() {
-                return Err(invalid("resource.allowed[0].ports[0]", port, "Must be a port or a range of ports."));
+                return Err(invalid(
+                    "resource.allowed[0].ports[0]",
+                    port,
+                    "Must be a port or a range of ports.",
+                ));
             }
         }
-        let defaults = [("network", json!(network_link())), ("priority", json!(1000)), ("disabled", json!(false))];
+        let defaults =
+            [("network", json!(network_link())), ("priority", json!(1000)), ("disabled", json!(false))];
         for (field, value) in defaults.into_iter().chain([("direction", json!("INGRESS"))]) {
             if fields[field].is_null() {
                 fields[field] = value;
@@ -106,9 +111,7 @@ pub(super) fn opened(firewall: &Value, protocol: &str, range: &RangeInclusive<u1
         Some(_) => texts(&one["ports"]).filter_map(ports).collect(),
         None => vec![0..=u16::MAX],
     });
-    opened
-        .flat_map(|opened| *opened.start().max(range.start())..=*opened.end().min(range.end()))
-        .collect()
+    opened.flat_map(|opened| *opened.start().max(range.start())..=*opened.end().min(range.end())).collect()
 }
 
 #[cfg(test)]

@@ -96,7 +96,8 @@ pub(super) fn insert(request: &Request, region: &str) -> Plan {
             made = Some(cloud.create_load_balancer(spec, Families::At(address), now)?.id.clone());
             until = cloud.provisioned_at(now);
         }
-        let answer = operations::began(cloud, &Change::of("insert", &scope, RULES, &name), failure, (now, until));
+        let answer =
+            operations::began(cloud, &Change::of("insert", &scope, RULES, &name), failure, (now, until));
         Ok(made.iter().fold(answer, |answer, id| answer.creating(id)))
     });
     plan.with_unknown(unknown_field(request, FIELDS))

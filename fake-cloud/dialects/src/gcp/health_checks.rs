@@ -50,7 +50,11 @@ impl Kind for HttpHealthChecks {
             }
         }
         if probe(&fields).is_none() {
-            return Err(invalid("resource.port", &fields["port"].to_string(), "Must be a port from 1 to 65535."));
+            return Err(invalid(
+                "resource.port",
+                &fields["port"].to_string(),
+                "Must be a port from 1 to 65535.",
+            ));
         }
         Ok(fields)
     }
@@ -61,7 +65,11 @@ impl Kind for HttpHealthChecks {
         match user {
             None => Ok(()),
             Some((place, pool)) => {
-                let by = short(place, <TargetPools as Kind>::COLLECTION, pool["name"].as_str().unwrap_or_default());
+                let by = short(
+                    place,
+                    <TargetPools as Kind>::COLLECTION,
+                    pool["name"].as_str().unwrap_or_default(),
+                );
                 Err(in_use("http_health_check", &short(scope, Self::COLLECTION, name), &by))
             }
         }

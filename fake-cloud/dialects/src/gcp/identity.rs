@@ -23,8 +23,11 @@ pub(super) fn plan(request: &Request) -> Plan {
     let answer = if grant == "refresh_token" {
         let token = form_value(request, "refresh_token").unwrap_or_default();
         let scope = "https://www.googleapis.com/auth/cloud-platform";
-        Answer::json(200, &json!({"access_token": token, "expires_in": LIFE_S, "scope": scope,
-            "token_type": "Bearer"}))
+        Answer::json(
+            200,
+            &json!({"access_token": token, "expires_in": LIFE_S, "scope": scope,
+            "token_type": "Bearer"}),
+        )
     } else {
         Answer::json(400, &refusal("unsupported_grant_type", &format!("Invalid grant_type: {grant:.40}")))
     };

@@ -1,7 +1,9 @@
 //! Instances, which cannot be changed here.
 
 use super::errors::{Google, forbidden, not_found};
-use super::names::{CREATED, REGION, Scope, fingerprint, link, name_in, number, project_link, region_of, short};
+use super::names::{
+    CREATED, REGION, Scope, fingerprint, link, name_in, number, project_link, region_of, short,
+};
 use super::places::{network_link, subnetwork_link};
 use super::query::{self, query, reading};
 use fake_cloud_driver::{Instance, InstanceState, Op};

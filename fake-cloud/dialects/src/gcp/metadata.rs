@@ -45,12 +45,18 @@ pub(super) fn plan(request: &Request, asker: Asker) -> Plan {
         ["instance", "network-interfaces", "0", "network"] => {
             |_| Some(format!("projects/{PROJECT_NUMBER}/networks/{NETWORK}"))
         }
-        ["instance", "network-interfaces", "0", "ip"] => |instance| address::<Ipv4Addr>(instance, "InternalIP"),
+        ["instance", "network-interfaces", "0", "ip"] => {
+            |instance| address::<Ipv4Addr>(instance, "InternalIP")
+        }
         ["instance", "network-interfaces", "0", "ipv6s"] => {
             |instance| address::<Ipv6Addr>(instance, "InternalIP").map(|ip| format!("{ip}\n"))
         }
-        ["instance", "network-interfaces", "0", "access-configs" | "access-configs/", ..] if rest.len() <= 4 => {
-            |instance| Some(address::<Ipv4Addr>(instance, "ExternalIP").map_or(String::new(), |_| "0/\n".to_owned()))
+        ["instance", "network-interfaces", "0", "access-configs" | "access-configs/", ..]
+            if rest.len() <= 4 =>
+        {
+            |instance| {
+                Some(address::<Ipv4Addr>(instance, "ExternalIP").map_or(String::new(), |_| "0/\n".to_owned()))
+            }
         }
         ["instance", "network-interfaces", "0", "access-configs", "0", "external-ip"] => {
             |instance| address::<Ipv4Addr>(instance, "ExternalIP")

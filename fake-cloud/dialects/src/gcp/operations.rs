@@ -30,7 +30,12 @@ impl Change {
 
 /// The answer to a change: its operation, which has failed if there is a `failure`, and otherwise is not over before
 /// `until`.
-pub(super) fn began(cloud: &mut Cloud, change: &Change, failure: Option<String>, (now, until): (Duration, Duration)) -> Answer {
+pub(super) fn began(
+    cloud: &mut Cloud,
+    change: &Change,
+    failure: Option<String>,
+    (now, until): (Duration, Duration),
+) -> Answer {
     let resources = vec![(change.scope.path(), change.target.clone())];
     let action = cloud.begin_action(change.verb, resources, failure, (now, until)).clone();
     Answer::json(200, &shown(&action, &change.scope, now))

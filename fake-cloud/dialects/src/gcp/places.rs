@@ -2,8 +2,8 @@
 
 use super::errors::{Google, invalid, not_found};
 use super::names::{
-    CREATED, NETWORK, PROJECT, PROJECT_NUMBER, REGION, SUBNETWORK, SUBNETWORK_RANGE, Scope, ZONES, link, number,
-    project_link, region_of, short,
+    CREATED, NETWORK, PROJECT, PROJECT_NUMBER, REGION, SUBNETWORK, SUBNETWORK_RANGE, Scope, ZONES, link,
+    number, project_link, region_of, short,
 };
 use super::query::{self, query, reading};
 use fake_cloud_driver::Op;
@@ -32,7 +32,9 @@ pub(super) fn check_region(name: &str) -> Result<(), Error> {
 /// Whether there is such a zone, as far as its name tells.
 pub(super) fn check_zone(name: &str) -> Result<(), Error> {
     let known = name.rsplit_once('-').is_some_and(|(region, zone)| {
-        check_region(region).is_ok() && zone.len() == 1 && zone.starts_with(|first: char| first.is_ascii_lowercase())
+        check_region(region).is_ok()
+            && zone.len() == 1
+            && zone.starts_with(|first: char| first.is_ascii_lowercase())
     });
     if known { Ok(()) } else { Err(invalid("zone", name, "Unknown zone.")) }
 }
@@ -153,7 +155,8 @@ fn network_shown() -> Value {
 }
 
 pub(super) fn subnetworks(request: &Request, region: &str) -> Plan {
-    let (name, place) = (region.to_owned(), ("compute#subnetwork", Scope::Region(region.to_owned()), "subnetworks"));
+    let (name, place) =
+        (region.to_owned(), ("compute#subnetwork", Scope::Region(region.to_owned()), "subnetworks"));
     query::listing(request, Call::new(Op::Other), place, move |_, _| vec![subnetwork_shown(&name)])
 }
 

@@ -31,7 +31,8 @@ pub(super) fn query(request: &Request) -> Query {
         }
     }
     if let Some(token) = query.take("pageToken").pop().filter(|token| !token.is_empty()) {
-        match token.strip_prefix("page-").and_then(|number| number.parse().ok()).filter(|number| *number > 1) {
+        match token.strip_prefix("page-").and_then(|number| number.parse().ok()).filter(|number| *number > 1)
+        {
             Some(number) => query.page = number,
             None => query.refuse(invalid("pageToken", &token, "Invalid page token.")),
         }

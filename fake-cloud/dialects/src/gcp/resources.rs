@@ -224,8 +224,18 @@ pub(super) fn kept(body: &Value, fields: &[&str]) -> Value {
 
 /// The fields that clients send back because they have read them.
 const SHOWN: &[&str] = &[
-    "kind", "id", "name", "creationTimestamp", "selfLink", "selfLinkWithId", "region", "zone", "status", "users",
-    "fingerprint", "labelFingerprint",
+    "kind",
+    "id",
+    "name",
+    "creationTimestamp",
+    "selfLink",
+    "selfLinkWithId",
+    "region",
+    "zone",
+    "status",
+    "users",
+    "fingerprint",
+    "labelFingerprint",
 ];
 
 fn unknown<K: Kind>(request: &Request) -> Option<String> {

@@ -59,7 +59,9 @@ fn places(request: &Request, rest: &[&str]) -> Option<Plan> {
 
 fn operation(request: &Request, scope: Scope, rest: &[&str]) -> Option<Plan> {
     match (&request.method, rest) {
-        (&Method::GET, [name]) | (&Method::POST, [name, "wait"]) => Some(operations::get(request, scope, name)),
+        (&Method::GET, [name]) | (&Method::POST, [name, "wait"]) => {
+            Some(operations::get(request, scope, name))
+        }
         _ => None,
     }
 }
@@ -89,7 +91,9 @@ fn global(request: &Request, rest: &[&str]) -> Option<Plan> {
         (&Method::GET, ["httpHealthChecks"]) => list::<HttpHealthChecks>(request, scope),
         (&Method::POST, ["httpHealthChecks"]) => insert::<HttpHealthChecks>(request, scope),
         (&Method::GET, ["httpHealthChecks", name]) => get::<HttpHealthChecks>(request, scope, name),
-        (&Method::PATCH, ["httpHealthChecks", name]) => update::<HttpHealthChecks>(request, scope, name, true),
+        (&Method::PATCH, ["httpHealthChecks", name]) => {
+            update::<HttpHealthChecks>(request, scope, name, true)
+        }
         (&Method::PUT, ["httpHealthChecks", name]) => update::<HttpHealthChecks>(request, scope, name, false),
         (&Method::DELETE, ["httpHealthChecks", name]) => delete::<HttpHealthChecks>(request, scope, name),
         (&Method::GET, ["routes"]) => vpc_routes::list(request),
@@ -114,7 +118,9 @@ fn regional(request: &Request, region: &str, rest: &[&str]) -> Option<Plan> {
         (&Method::POST, ["targetPools"]) => insert::<TargetPools>(request, scope),
         (&Method::GET, ["targetPools", name]) => get::<TargetPools>(request, scope, name),
         (&Method::DELETE, ["targetPools", name]) => delete::<TargetPools>(request, scope, name),
-        (&Method::POST, ["targetPools", name, "addInstance"]) => target_pools::change(request, scope, name, true),
+        (&Method::POST, ["targetPools", name, "addInstance"]) => {
+            target_pools::change(request, scope, name, true)
+        }
         (&Method::POST, ["targetPools", name, "removeInstance"]) => {
             target_pools::change(request, scope, name, false)
         }

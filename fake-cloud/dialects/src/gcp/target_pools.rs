@@ -3,6 +3,7 @@
 //! As long as a forwarding rule leads to a pool, its instances are the backends of that load balancer, which the driver
 //! API can change.
 
+use super::balancing;
 use super::errors::{in_use, invalid, not_found};
 use super::forwarding_rules::RULES;
 use super::health_checks::HttpHealthChecks;
@@ -11,7 +12,6 @@ use super::names::{PROJECT, Scope, name_in, owner_in, short};
 use super::operations::{self, Change};
 use super::query::writing;
 use super::resources::{self, Kind, names, texts};
-use super::balancing;
 use fake_cloud_driver::Op;
 use fake_cloud_kit::{Call, Error, Plan, Request};
 use fake_cloud_model::Cloud;
@@ -27,7 +27,8 @@ impl Kind for TargetPools {
     const KIND: &'static str = "compute#targetPool";
     const AUX: &'static str = "target-pool";
     /// `members` are the ids of the instances; no client sends them.
-    const FIELDS: &'static [&'static str] = &["description", "instances", "healthChecks", "sessionAffinity", "members"];
+    const FIELDS: &'static [&'static str] =
+        &["description", "instances", "healthChecks", "sessionAffinity", "members"];
 
     fn prepare(
         cloud: &mut Cloud,
@@ -37,8 +38,8 @@ impl Kind for TargetPools {
         _now: Duration,
     ) -> Result<Value, Error> {
         let members = members_in(cloud, texts(&fields["instances"]))?;
-        if let Some(missing) =
-            names(&fields["healthChecks"]).find(|name| resources::find::<HttpHealthChecks>(cloud, &Scope::Global, name).is_none())
+        if let Some(missing) = names(&fields["healthChecks"])
+            .find(|name| resources::find::<HttpHealthChecks>(cloud, &Scope::Global, name).is_none())
         {
             return Err(not_found(&short(&Scope::Global, HttpHealthChecks::COLLECTION, missing)));
         }
@@ -63,7 +64,8 @@ impl Kind for TargetPools {
                 shown["sessionAffinity"] = json!(if by_client { "CLIENT_IP" } else { "NONE" });
             }
         }
-        let members = rule.map_or_else(|| texts(&shown["members"]).map(str::to_owned).collect(), |rule| rule.backends);
+        let members =
+            rule.map_or_else(|| texts(&shown["members"]).map(str::to_owned).collect(), |rule| rule.backends);
         let links = members.iter().filter_map(|id| cloud.instance(id).ok()).map(link_of);
         let links: Vec<String> = links.collect();
         if let Some(fields) = shown.as_object_mut() {
@@ -78,9 +80,11 @@ impl Kind for TargetPools {
     fn check_unused(cloud: &mut Cloud, scope: &Scope, name: &str, now: Duration) -> Result<(), Error> {
         match balancing::rule_of(cloud, scope, name, now) {
             None => Ok(()),
-            Some(rule) => {
-                Err(in_use("target_pool", &short(scope, Self::COLLECTION, name), &short(scope, RULES, &rule.name)))
-            }
+            Some(rule) => Err(in_use(
+                "target_pool",
+                &short(scope, Self::COLLECTION, name),
+                &short(scope, RULES, &rule.name),
+            )),
         }
     }
 }
@@ -92,7 +96,9 @@ fn members_in<'a>(cloud: &Cloud, links: impl Iterator<Item = &'a str>) -> Result
         None => {
             let place = link.split_once("zones/").map_or(link, |(_, place)| place);
             let what = format!("projects/{PROJECT}/zones/{place}");
-            Err(if link.contains(INSTANCES) { not_found(&what) } else {
+            Err(if link.contains(INSTANCES) {
+                not_found(&what)
+            } else {
                 invalid("resource.instances[0].instance", link, "The URL is malformed.")
             })
         }
@@ -116,16 +122,19 @@ pub(super) fn change(request: &Request, scope: Scope, name: &str, joins: bool) -
     let call = Call::on(Op::LbUpdate, &name).owned_by(owner_in(&name));
     writing(request, call, move |body, cloud, now| {
         let aux = resources::existing::<TargetPools>(cloud, &scope, &name)?;
-        let links = body["instances"].as_array().into_iter().flatten().filter_map(|one| one["instance"].as_str());
+        let links =
+            body["instances"].as_array().into_iter().flatten().filter_map(|one| one["instance"].as_str());
         let rule = balancing::rule_of(cloud, &scope, &name, now);
         let stored = texts(&aux.spec["resource"]["members"]).map(str::to_owned).collect();
-        let mut members: BTreeSet<String> = rule.as_ref().map_or(stored, |rule| rule.backends.iter().cloned().collect());
+        let mut members: BTreeSet<String> =
+            rule.as_ref().map_or(stored, |rule| rule.backends.iter().cloned().collect());
         if joins {
             members.extend(members_in(cloud, links)?);
         } else {
             // An instance that is gone has left the pool with its deletion.
             let gone: BTreeSet<&str> = links.map(name_in).collect();
-            members.retain(|id| cloud.instance(id).is_ok_and(|instance| !gone.contains(instance.name.as_str())));
+            members
+                .retain(|id| cloud.instance(id).is_ok_and(|instance| !gone.contains(instance.name.as_str())));
         }
         let failure = cloud.take_action_failure();
         if failure.is_none() {

@@ -56,7 +56,12 @@ pub(super) fn insert(request: &Request) -> Plan {
         if failure.is_none() {
             cloud.put_route(route)?;
         }
-        Ok(operations::began(cloud, &Change::of("insert", &Scope::Global, ROUTES, &name), failure, (_now, _now)))
+        Ok(operations::began(
+            cloud,
+            &Change::of("insert", &Scope::Global, ROUTES, &name),
+            failure,
+            (_now, _now),
+        ))
     });
     plan.with_unknown(unknown_field(request, FIELDS))
 }
@@ -65,9 +70,8 @@ fn wanted(cloud: &Cloud, name: &str, destination: &str, hop: &str) -> Result<Rou
     if parse_cidr(destination).is_none_or(|range| range != range.trunc()) {
         return Err(invalid("resource.destRange", destination, "Must be a valid CIDR address range."));
     }
-    let instance = linked(cloud, hop).ok_or_else(|| {
-        invalid("resource.nextHopInstance", hop, "The referenced resource does not exist.")
-    })?;
+    let instance = linked(cloud, hop)
+        .ok_or_else(|| invalid("resource.nextHopInstance", hop, "The referenced resource does not exist."))?;
     let internal = instance.addresses.iter().filter(|address| address.kind == "InternalIP");
     Ok(Route {
         id: name.to_owned(),
@@ -87,7 +91,12 @@ pub(super) fn delete(request: &Request, name: &str) -> Plan {
         if failure.is_none() {
             cloud.delete_route(&route.id)?;
         }
-        Ok(operations::began(cloud, &Change::of("delete", &Scope::Global, ROUTES, &name), failure, (now, now)))
+        Ok(operations::began(
+            cloud,
+            &Change::of("delete", &Scope::Global, ROUTES, &name),
+            failure,
+            (now, now),
+        ))
     })
 }
 
