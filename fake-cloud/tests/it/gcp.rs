@@ -67,6 +67,17 @@ async fn a_change_of_one_load_balancer_leaves_what_the_driver_has_changed_at_ano
 }
 
 #[tokio::test]
+async fn the_parts_of_a_load_balancer_go_with_it_if_the_driver_removes_it_with_all_that_belongs_to_it() {
+    let cloud = TestCloud::speaking("gcp", Unknown::Refused, &[machine(1)]).await;
+    serve(&cloud, ONE).await;
+    let held = cloud.driver.inventory().await.expect("an inventory");
+    cloud.driver.delete_load_balancer(&held.load_balancers[0].id, true).await.expect("removed");
+    let left = cloud.driver.inventory().await.expect("an inventory").auxiliaries;
+    let left: Vec<&str> = left.iter().map(|aux| aux.kind.as_str()).collect();
+    assert_eq!(left, ["address"], "an address is there before its load balancer and after it");
+}
+
+#[tokio::test]
 async fn source_ranges_outlast_a_moment_in_which_no_port_is_open() {
     let cloud = TestCloud::speaking("gcp", Unknown::Refused, &[machine(1)]).await;
     let address = serve(&cloud, ONE).await;

@@ -1,6 +1,6 @@
 //! Forwarding rules of a region, each a load balancer of the model.
 
-use super::addresses::in_use;
+use super::addresses::{Addresses, in_use};
 use super::errors::{exists, invalid, not_found, required};
 use super::names::{CREATED, Scope, fingerprint, link, name_in, number, owner_in, project_link, short};
 use super::operations::{self, Change};
@@ -8,7 +8,7 @@ use super::query::{self, merged, reading, writing};
 use super::resources::{self, Kind, check_name, kept, name_of, unknown_field};
 use super::target_pools::TargetPools;
 use super::{balancing, firewalls};
-use fake_cloud_driver::{LbState, LoadBalancer, Op};
+use fake_cloud_driver::{Auxiliary, LbState, LoadBalancer, Op};
 use fake_cloud_kit::{Call, Error, Plan, Request};
 use fake_cloud_model::{Cloud, Dependents, Families, LbSpec};
 use serde_json::{Value, json};
@@ -93,7 +93,10 @@ pub(super) fn insert(request: &Request, region: &str) -> Plan {
                 session_affinity,
                 details: json!({"region": region, "pool": pool, "rule": rule}),
             };
-            made = Some(cloud.create_load_balancer(spec, Families::At(address), now)?.id.clone());
+            let id = cloud.create_load_balancer(spec, Families::At(address), now)?.id.clone();
+            let parts = parts(cloud, &name, &pool);
+            resources::attach(cloud, parts, Some(&id), now)?;
+            made = Some(id);
             until = cloud.provisioned_at(now);
         }
         let answer =
@@ -115,11 +118,26 @@ pub(super) fn delete(request: &Request, region: &str, name: &str) -> Plan {
         let mut until = now;
         if failure.is_none() {
             keep_members(cloud, &scope, &rule, now)?;
+            let parts = cloud.auxiliaries().filter(|aux| aux.load_balancer.as_ref() == Some(&rule.id));
+            let parts = parts.cloned().collect();
+            resources::attach(cloud, parts, None, now)?;
             cloud.delete_load_balancer(&rule.id, Dependents::Keep, now)?;
             until = cloud.deleted_at(now);
         }
         Ok(operations::began(cloud, &Change::of("delete", &scope, RULES, &name), failure, (now, until)))
     })
+}
+
+/// What belongs to a forwarding rule: its pool, and firewalls and health checks of the same owner. An address does not: it
+/// can be there before and after.
+fn parts(cloud: &Cloud, rule: &str, pool: &str) -> Vec<Auxiliary> {
+    let owner = owner_in(rule);
+    let own = |aux: &&Auxiliary| match aux.kind.as_str() {
+        Addresses::AUX => false,
+        TargetPools::AUX if aux.name == pool => true,
+        _ => !owner.is_empty() && aux.owner == owner,
+    };
+    cloud.auxiliaries().filter(own).cloned().collect()
 }
 
 /// The instances of a pool stay when the forwarding rule goes that leads to it.

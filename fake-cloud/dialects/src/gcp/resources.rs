@@ -163,8 +163,24 @@ pub(super) fn store<K: Kind>(
     fields: Value,
     now: Duration,
 ) -> Result<(), Error> {
-    cloud.update_auxiliary(K::AUX, &aux.id, spec(scope, &aux.name, fields.clone()), now)?;
+    let load_balancer = aux.load_balancer.clone();
+    let spec = AuxSpec { load_balancer, ..spec(scope, &aux.name, fields.clone()) };
+    cloud.update_auxiliary(K::AUX, &aux.id, spec, now)?;
     K::changed(cloud, Some(&stored(aux)), Some(&merged(json!({"name": aux.name}), fields)), now)
+}
+
+/// Makes these resources parts of a load balancer, or of none.
+pub(super) fn attach(
+    cloud: &mut Cloud,
+    parts: Vec<Auxiliary>,
+    load_balancer: Option<&str>,
+    now: Duration,
+) -> Result<(), Error> {
+    for Auxiliary { kind, id, name, owner, spec, .. } in parts {
+        let load_balancer = load_balancer.map(str::to_owned);
+        cloud.update_auxiliary(&kind, &id, AuxSpec { name, owner, load_balancer, spec }, now)?;
+    }
+    Ok(())
 }
 
 pub(super) fn delete<K: Kind>(request: &Request, scope: Scope, name: &str) -> Plan {
