@@ -1,13 +1,13 @@
 //! Reserved addresses of a region. One that a forwarding rule uses can be deleted, and then belongs to the rule alone.
 
+use super::balancing;
 use super::errors::invalid;
 use super::names::Scope;
-use super::resources::{Kind, all};
-use super::{balancing, forwarding_rules};
+use super::parts::{ADDRESS, link_of, reserved};
+use super::resources::Kind;
 use fake_cloud_kit::Error;
 use fake_cloud_model::Cloud;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ pub(super) struct Addresses;
 impl Kind for Addresses {
     const COLLECTION: &'static str = "addresses";
     const KIND: &'static str = "compute#address";
-    const AUX: &'static str = "address";
+    const AUX: &'static str = ADDRESS;
     const FIELDS: &'static [&'static str] = &["description", "address", "addressType", "networkTier"];
 
     fn prepare(
@@ -37,7 +37,7 @@ impl Kind for Addresses {
         }
         let address = match fields["address"].as_str() {
             Some(text) => chosen(cloud, text, scope, now)?,
-            None => cloud.free_address(in_use(cloud), now)?,
+            None => cloud.free_address(reserved(cloud), now)?,
         };
         fields["address"] = json!(address);
         fields["addressType"] = json!(kind);
@@ -51,7 +51,7 @@ impl Kind for Addresses {
         let user = balancing::at(cloud, shown["address"].as_str().unwrap_or_default(), now);
         shown["status"] = json!(if user.is_some() { "IN_USE" } else { "RESERVED" });
         if let Some(rule) = user {
-            shown["users"] = json!([forwarding_rules::link_of(scope, &rule.name)]);
+            shown["users"] = json!([link_of(scope, &rule.name)]);
         }
         shown
     }
@@ -61,7 +61,7 @@ impl Kind for Addresses {
 fn chosen(cloud: &mut Cloud, text: &str, scope: &Scope, now: Duration) -> Result<IpAddr, Error> {
     let field = "resource.address";
     let address: IpAddr = text.parse().map_err(|_| invalid(field, text, "Invalid IP address."))?;
-    if in_use(cloud).contains(&address) {
+    if reserved(cloud).contains(&address) {
         let why = "Specified IP address is already reserved.";
         return Err(invalid(field, text, why));
     }
@@ -72,10 +72,4 @@ fn chosen(cloud: &mut Cloud, text: &str, scope: &Scope, now: Duration) -> Result
             Err(invalid(field, text, &why))
         }
     }
-}
-
-/// The addresses that are reserved.
-pub(super) fn in_use(cloud: &Cloud) -> BTreeSet<IpAddr> {
-    let reserved = all::<Addresses>(cloud).into_iter();
-    reserved.filter_map(|address| address["address"].as_str()?.parse().ok()).collect()
 }

@@ -4,11 +4,8 @@
 //! its health check the first one of the pool. A change of a part changes only what follows from it, so that what the
 //! driver API has changed stays until the CCM corrects it.
 
-use super::firewalls::{Firewalls, opened, ports};
-use super::health_checks::{HttpHealthChecks, probe};
 use super::names::Scope;
-use super::resources::{self, all, names, texts};
-use super::target_pools::TargetPools;
+use super::parts::{self, CHECK, FIREWALL, POOL, all, names, opened, ports, probe, stored, texts};
 use fake_cloud_driver::{Frontend, HealthCheck, LbState, LoadBalancer};
 use fake_cloud_kit::Error;
 use fake_cloud_model::{Cloud, LbSpec};
@@ -71,7 +68,7 @@ pub(super) fn sources(cloud: &Cloud, rule: &Value) -> Vec<String> {
 
 /// The firewalls that admit something to this address.
 fn admitting(cloud: &Cloud, address: &str) -> Vec<Value> {
-    let mut firewalls = all::<Firewalls>(cloud);
+    let mut firewalls = all(cloud, FIREWALL);
     firewalls.retain(|firewall| {
         firewall["disabled"] != true && texts(&firewall["destinationRanges"]).any(|range| range == address)
     });
@@ -80,8 +77,8 @@ fn admitting(cloud: &Cloud, address: &str) -> Vec<Value> {
 
 /// The backends of a target pool, its health check, and its session affinity.
 pub(super) fn pooled(cloud: &Cloud, scope: &Scope, pool: &str) -> (Vec<String>, Option<HealthCheck>, String) {
-    let Some(aux) = resources::find::<TargetPools>(cloud, scope, pool) else { return Default::default() };
-    let stored = resources::stored(&aux);
+    let Some(aux) = parts::find(cloud, POOL, scope, pool) else { return Default::default() };
+    let stored = stored(&aux);
     let members = texts(&stored["members"]).filter(|id| cloud.instance(id).is_ok()).map(str::to_owned);
     let affinity = if stored["sessionAffinity"] == "NONE" { "None" } else { "ClientIP" };
     (members.collect(), check_of(cloud, &stored), affinity.to_owned())
@@ -89,7 +86,7 @@ pub(super) fn pooled(cloud: &Cloud, scope: &Scope, pool: &str) -> (Vec<String>, 
 
 fn check_of(cloud: &Cloud, pool: &Value) -> Option<HealthCheck> {
     let name = names(&pool["healthChecks"]).next()?;
-    probe(&resources::stored(&resources::find::<HttpHealthChecks>(cloud, &Scope::Global, name)?))
+    probe(&stored(&parts::find(cloud, CHECK, &Scope::Global, name)?))
 }
 
 /// What firewalls admit to an address has changed.
@@ -100,7 +97,7 @@ pub(super) fn admission_changed(cloud: &mut Cloud, address: &str, now: Duration)
     let stored = &rule.details["rule"];
     let (frontends, sources) = (frontends(cloud, stored), sources(cloud, stored));
     cloud.update_load_balancer(&rule.id, now, move |spec| {
-        // As long as no port is open, it is open for nobody, which the model does not distinguish.
+        // As long as no port is open, no client is admitted, which source ranges cannot say.
         let source_ranges = if frontends.is_empty() { spec.source_ranges } else { sources };
         LbSpec { frontends, source_ranges, ..spec }
     })?;

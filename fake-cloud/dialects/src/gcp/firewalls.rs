@@ -3,14 +3,13 @@
 
 use super::balancing;
 use super::errors::{invalid, required};
-use super::names::Scope;
-use super::places::network_link;
-use super::resources::{Kind, texts};
+use super::names::{Scope, network_link};
+use super::parts::{FIREWALL, ports, texts};
+use super::resources::Kind;
 use fake_cloud_kit::Error;
 use fake_cloud_model::{Cloud, parse_cidr};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::time::Duration;
 
 /// Firewalls.
@@ -19,7 +18,7 @@ pub(super) struct Firewalls;
 impl Kind for Firewalls {
     const COLLECTION: &'static str = "firewalls";
     const KIND: &'static str = "compute#firewall";
-    const AUX: &'static str = "firewall";
+    const AUX: &'static str = FIREWALL;
     const FIELDS: &'static [&'static str] = &[
         "description",
         "network",
@@ -92,38 +91,4 @@ impl Kind for Firewalls {
 
 fn is_range(text: &str) -> bool {
     parse_cidr(text).is_some() || text.parse::<std::net::IpAddr>().is_ok()
-}
-
-/// The ports of a text: one, or a range.
-pub(super) fn ports(text: &str) -> Option<RangeInclusive<u16>> {
-    let (first, last) = text.split_once('-').unwrap_or((text, text));
-    let (first, last) = (first.parse().ok()?, last.parse().ok()?);
-    (first <= last).then_some(first..=last)
-}
-
-/// The ports of this range that a firewall opens for a protocol.
-pub(super) fn opened(firewall: &Value, protocol: &str, range: &RangeInclusive<u16>) -> BTreeSet<u16> {
-    let allowed = firewall["allowed"].as_array().into_iter().flatten();
-    let own = allowed.filter(|one| {
-        one["IPProtocol"].as_str().is_some_and(|own| own.eq_ignore_ascii_case(protocol) || own == "all")
-    });
-    let opened = own.flat_map(|one| match one["ports"].as_array() {
-        Some(_) => texts(&one["ports"]).filter_map(ports).collect(),
-        None => vec![0..=u16::MAX],
-    });
-    opened.flat_map(|opened| *opened.start().max(range.start())..=*opened.end().min(range.end())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_firewall_opens_the_ports_of_the_range_that_it_names() {
-        let firewall = json!({"allowed": [{"IPProtocol": "tcp", "ports": ["80", "443-445"]}]});
-        assert_eq!(opened(&firewall, "TCP", &(80..=444)), BTreeSet::from([80, 443, 444]));
-        assert!(opened(&firewall, "UDP", &(80..=444)).is_empty());
-        assert!(opened(&firewall, "TCP", &(90..=100)).is_empty());
-        assert!(ports("90-80").is_none() && ports("x").is_none());
-    }
 }

@@ -1,13 +1,13 @@
 //! Forwarding rules of a region, each a load balancer of the model.
 
-use super::addresses::{Addresses, in_use};
+use super::balancing;
 use super::errors::{exists, invalid, not_found, required};
-use super::names::{CREATED, Scope, fingerprint, link, name_in, number, owner_in, project_link, short};
+use super::names::{CREATED, Scope, fingerprint, name_in, number, owner_in, project_link, short};
 use super::operations::{self, Change};
+use super::parts::{ADDRESS, POOL, POOLS, RULES, link_of, ports, reserved};
 use super::query::{self, merged, reading, writing};
-use super::resources::{self, Kind, check_name, kept, name_of, unknown_field};
+use super::resources::{self, check_name, kept, name_of, unknown_field};
 use super::target_pools::TargetPools;
-use super::{balancing, firewalls};
 use fake_cloud_driver::{Auxiliary, LbState, LoadBalancer, Op};
 use fake_cloud_kit::{Call, Error, Plan, Request};
 use fake_cloud_model::{Cloud, Dependents, Families, LbSpec};
@@ -15,8 +15,6 @@ use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::time::Duration;
 
-/// The collection of forwarding rules.
-pub(super) const RULES: &str = "forwardingRules";
 const FIELDS: &[&str] = &[
     "description",
     "IPAddress",
@@ -28,11 +26,6 @@ const FIELDS: &[&str] = &[
     "labels",
     "ipVersion",
 ];
-
-/// The link of a forwarding rule.
-pub(super) fn link_of(scope: &Scope, name: &str) -> String {
-    link(scope, RULES, name)
-}
 
 fn is_at(rule: &LoadBalancer, region: &str) -> bool {
     let own = rule.details["region"].as_str();
@@ -133,8 +126,8 @@ pub(super) fn delete(request: &Request, region: &str, name: &str) -> Plan {
 fn parts(cloud: &Cloud, rule: &str, pool: &str) -> Vec<Auxiliary> {
     let owner = owner_in(rule);
     let own = |aux: &&Auxiliary| match aux.kind.as_str() {
-        Addresses::AUX => false,
-        TargetPools::AUX if aux.name == pool => true,
+        ADDRESS => false,
+        POOL if aux.name == pool => true,
         _ => !owner.is_empty() && aux.owner == owner,
     };
     cloud.auxiliaries().filter(own).cloned().collect()
@@ -169,7 +162,7 @@ fn prepared(mut rule: Value) -> Result<Value, Error> {
     }
     let range = text("portRange");
     let range = if range.is_empty() { "1-65535".to_owned() } else { range };
-    let Some(ports) = firewalls::ports(&range) else {
+    let Some(ports) = ports(&range) else {
         return Err(invalid("resource.portRange", &range, "Must be a port or a range of ports."));
     };
     rule["portRange"] = json!(format!("{}-{}", ports.start(), ports.end()));
@@ -179,7 +172,7 @@ fn prepared(mut rule: Value) -> Result<Value, Error> {
 /// The name of the target pool that a rule leads to.
 fn target(cloud: &Cloud, scope: &Scope, rule: &Value) -> Result<String, Error> {
     let link = rule["target"].as_str().ok_or_else(|| required("resource.target"))?;
-    if !link.contains(TargetPools::COLLECTION) {
+    if !link.contains(POOLS) {
         return Err(invalid("resource.target", link, "The fake cloud forwards to target pools only."));
     }
     resources::existing::<TargetPools>(cloud, scope, name_in(link)).map(|aux| aux.name)
@@ -187,7 +180,7 @@ fn target(cloud: &Cloud, scope: &Scope, rule: &Value) -> Result<String, Error> {
 
 /// The address of a rule: a reserved one, or a free one.
 fn address(cloud: &mut Cloud, scope: &Scope, rule: &Value, now: Duration) -> Result<IpAddr, Error> {
-    let reserved = in_use(cloud);
+    let reserved = reserved(cloud);
     let Some(text) = rule["IPAddress"].as_str() else { return Ok(cloud.free_address(reserved, now)?) };
     let field = "resource.IPAddress";
     let address: IpAddr = text.parse().map_err(|_| invalid(field, text, "Invalid IP address."))?;

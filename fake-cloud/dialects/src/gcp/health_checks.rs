@@ -3,9 +3,8 @@
 use super::balancing;
 use super::errors::{in_use, invalid};
 use super::names::{Scope, short};
-use super::resources::{Kind, names};
-use super::target_pools::{self, TargetPools};
-use fake_cloud_driver::HealthCheck;
+use super::parts::{CHECK, CHECKS, POOLS, names, placed_pools, probe};
+use super::resources::Kind;
 use fake_cloud_kit::Error;
 use fake_cloud_model::Cloud;
 use serde_json::{Value, json};
@@ -15,9 +14,9 @@ use std::time::Duration;
 pub(super) struct HttpHealthChecks;
 
 impl Kind for HttpHealthChecks {
-    const COLLECTION: &'static str = "httpHealthChecks";
+    const COLLECTION: &'static str = CHECKS;
     const KIND: &'static str = "compute#httpHealthCheck";
-    const AUX: &'static str = "http-health-check";
+    const AUX: &'static str = CHECK;
     const FIELDS: &'static [&'static str] = &[
         "description",
         "host",
@@ -60,16 +59,12 @@ impl Kind for HttpHealthChecks {
     }
 
     fn check_unused(cloud: &mut Cloud, scope: &Scope, name: &str, _now: Duration) -> Result<(), Error> {
-        let users = target_pools::all_placed(cloud);
+        let users = placed_pools(cloud);
         let user = users.iter().find(|(_, pool)| names(&pool["healthChecks"]).any(|own| own == name));
         match user {
             None => Ok(()),
             Some((place, pool)) => {
-                let by = short(
-                    place,
-                    <TargetPools as Kind>::COLLECTION,
-                    pool["name"].as_str().unwrap_or_default(),
-                );
+                let by = short(place, POOLS, pool["name"].as_str().unwrap_or_default());
                 Err(in_use("http_health_check", &short(scope, Self::COLLECTION, name), &by))
             }
         }
@@ -82,18 +77,11 @@ impl Kind for HttpHealthChecks {
         now: Duration,
     ) -> Result<(), Error> {
         let Some(name) = after.and_then(|check| check["name"].as_str()) else { return Ok(()) };
-        for (_, pool) in target_pools::all_placed(cloud) {
+        for (_, pool) in placed_pools(cloud) {
             if names(&pool["healthChecks"]).any(|own| own == name) {
                 balancing::check_changed(cloud, &pool, now)?;
             }
         }
         Ok(())
     }
-}
-
-/// How a health check probes, in the terms of the model.
-pub(super) fn probe(check: &Value) -> Option<HealthCheck> {
-    let port = check["port"].as_u64().and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0)?;
-    let path = check["requestPath"].as_str().filter(|path| path.starts_with('/'))?;
-    Some(HealthCheck { protocol: "HTTP".to_owned(), path: path.to_owned(), port })
 }

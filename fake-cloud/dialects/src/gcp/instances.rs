@@ -2,9 +2,9 @@
 
 use super::errors::{Google, forbidden, not_found};
 use super::names::{
-    CREATED, REGION, Scope, fingerprint, link, name_in, number, project_link, region_of, short,
+    CREATED, REGION, Scope, fingerprint, link, name_in, network_link, number, project_link, region_of, short,
+    subnetwork_link,
 };
-use super::places::{network_link, subnetwork_link};
 use super::query::{self, query, reading};
 use fake_cloud_driver::{Instance, InstanceState, Op};
 use fake_cloud_kit::{Call, Plan, Request, planned};
@@ -88,7 +88,7 @@ fn shown(instance: &Instance) -> Value {
         "cpuPlatform": "Intel Broadwell",
         "tags": {"items": ["cluster-node"], "fingerprint": fingerprint("cluster-node")},
         "labels": instance.labels,
-        "labelFingerprint": fingerprint(&format!("{:?}", instance.labels)),
+        "labelFingerprint": fingerprint(&json!(instance.labels).to_string()),
         "metadata": {"kind": "compute#metadata", "fingerprint": fingerprint("")},
         "networkInterfaces": [interface],
         "disks": [],

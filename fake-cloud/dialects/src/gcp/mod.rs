@@ -16,6 +16,7 @@ mod instances;
 mod metadata;
 mod names;
 mod operations;
+mod parts;
 mod places;
 mod query;
 mod resources;

@@ -65,6 +65,16 @@ pub(super) fn project_link(rest: &str) -> String {
     format!("{LINK}/projects/{PROJECT}{rest}")
 }
 
+/// The link of the network.
+pub(super) fn network_link() -> String {
+    link(&Scope::Global, "networks", NETWORK)
+}
+
+/// The link of the subnetwork in a region.
+pub(super) fn subnetwork_link(region: &str) -> String {
+    link(&Scope::Region(region.to_owned()), "subnetworks", SUBNETWORK)
+}
+
 /// The last part of a link.
 pub(super) fn name_in(link: &str) -> &str {
     link.rsplit('/').next().unwrap_or_default()

@@ -3,7 +3,7 @@
 use super::errors::{Google, invalid, not_found};
 use super::names::{
     CREATED, NETWORK, PROJECT, PROJECT_NUMBER, REGION, SUBNETWORK, SUBNETWORK_RANGE, Scope, ZONES, link,
-    number, project_link, region_of, short,
+    network_link, number, project_link, region_of, short, subnetwork_link,
 };
 use super::query::{self, query, reading};
 use fake_cloud_driver::Op;
@@ -133,16 +133,6 @@ pub(super) fn network(request: &Request, name: &str) -> Plan {
         true => Ok(network_shown()),
         false => Err(not_found(&short(&Scope::Global, "networks", &name))),
     })
-}
-
-/// The link of the network.
-pub(super) fn network_link() -> String {
-    link(&Scope::Global, "networks", NETWORK)
-}
-
-/// The link of the subnetwork in a region.
-pub(super) fn subnetwork_link(region: &str) -> String {
-    link(&Scope::Region(region.to_owned()), "subnetworks", SUBNETWORK)
 }
 
 fn network_shown() -> Value {

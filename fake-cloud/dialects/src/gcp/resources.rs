@@ -1,8 +1,9 @@
 //! Resources that the model keeps as auxiliary objects: how they are stored, shown, and changed.
 
 use super::errors::{exists, invalid, not_found, required};
-use super::names::{CREATED, Scope, link, name_in, number, owner_in, project_link, short};
+use super::names::{CREATED, Scope, link, number, owner_in, project_link, short};
 use super::operations::{self, Change};
+use super::parts::{self, stored};
 use super::query::{self, merged, reading, writing};
 use fake_cloud_driver::{Auxiliary, Op};
 use fake_cloud_kit::{Call, Error, Plan, Request};
@@ -51,23 +52,9 @@ pub(super) trait Kind: 'static {
     }
 }
 
-/// What is stored of a resource: its fields with its name.
-pub(super) fn stored(aux: &Auxiliary) -> Value {
-    merged(json!({"name": aux.name}), aux.spec["resource"].clone())
-}
-
-fn is_at<K: Kind>(aux: &Auxiliary, scope: &Scope) -> bool {
-    aux.kind == K::AUX && aux.spec["scope"] == json!(scope.path())
-}
-
 /// The resource with this name.
 pub(super) fn find<K: Kind>(cloud: &Cloud, scope: &Scope, name: &str) -> Option<Auxiliary> {
-    cloud.auxiliaries().find(|aux| is_at::<K>(aux, scope) && aux.name == name).cloned()
-}
-
-/// All resources of a kind, as they are stored.
-pub(super) fn all<K: Kind>(cloud: &Cloud) -> Vec<Value> {
-    cloud.auxiliaries().filter(|aux| aux.kind == K::AUX).map(stored).collect()
+    parts::find(cloud, K::AUX, scope, name)
 }
 
 /// The shown form of a resource.
@@ -89,7 +76,7 @@ pub(super) fn shown<K: Kind>(cloud: &mut Cloud, scope: &Scope, aux: &Auxiliary, 
 pub(super) fn list<K: Kind>(request: &Request, scope: Scope) -> Plan {
     let place = (K::KIND, scope.clone(), K::COLLECTION);
     query::listing(request, Call::new(Op::AuxRead), place, move |cloud, now| {
-        let all = cloud.list_auxiliaries(now).into_iter().filter(|aux| is_at::<K>(aux, &scope));
+        let all = cloud.list_auxiliaries(now).into_iter().filter(|aux| parts::is_at(aux, K::AUX, &scope));
         let all: Vec<Auxiliary> = all.cloned().collect();
         all.iter().map(|aux| shown::<K>(cloud, &scope, aux, now)).collect()
     })
@@ -172,11 +159,11 @@ pub(super) fn store<K: Kind>(
 /// Makes these resources parts of a load balancer, or of none.
 pub(super) fn attach(
     cloud: &mut Cloud,
-    parts: Vec<Auxiliary>,
+    own: Vec<Auxiliary>,
     load_balancer: Option<&str>,
     now: Duration,
 ) -> Result<(), Error> {
-    for Auxiliary { kind, id, name, owner, spec, .. } in parts {
+    for Auxiliary { kind, id, name, owner, spec, .. } in own {
         let load_balancer = load_balancer.map(str::to_owned);
         cloud.update_auxiliary(&kind, &id, AuxSpec { name, owner, load_balancer, spec }, now)?;
     }
@@ -264,14 +251,4 @@ pub(super) fn unknown_field(request: &Request, fields: &[&str]) -> Option<String
     let known = |key: &str| fields.contains(&key) || SHOWN.contains(&key);
     let unknown = body.as_object()?.keys().find(|key| !known(key))?;
     Some(format!("of the body: {unknown:.80}"))
-}
-
-/// The texts of a list.
-pub(super) fn texts(value: &Value) -> impl Iterator<Item = &str> {
-    value.as_array().into_iter().flatten().filter_map(Value::as_str)
-}
-
-/// The names that the links of a list end with.
-pub(super) fn names(value: &Value) -> impl Iterator<Item = &str> {
-    texts(value).map(name_in)
 }

@@ -5,13 +5,12 @@
 
 use super::balancing;
 use super::errors::{in_use, invalid, not_found};
-use super::forwarding_rules::RULES;
-use super::health_checks::HttpHealthChecks;
 use super::instances::{INSTANCES, link_of, linked};
 use super::names::{PROJECT, Scope, name_in, owner_in, short};
 use super::operations::{self, Change};
+use super::parts::{self, CHECK, CHECKS, POOL, POOLS, RULES, names, texts};
 use super::query::writing;
-use super::resources::{self, Kind, names, texts};
+use super::resources::{self, Kind};
 use fake_cloud_driver::Op;
 use fake_cloud_kit::{Call, Error, Plan, Request};
 use fake_cloud_model::Cloud;
@@ -23,9 +22,9 @@ use std::time::Duration;
 pub(super) struct TargetPools;
 
 impl Kind for TargetPools {
-    const COLLECTION: &'static str = "targetPools";
+    const COLLECTION: &'static str = POOLS;
     const KIND: &'static str = "compute#targetPool";
-    const AUX: &'static str = "target-pool";
+    const AUX: &'static str = POOL;
     /// `members` are the ids of the instances; no client sends them.
     const FIELDS: &'static [&'static str] =
         &["description", "instances", "healthChecks", "sessionAffinity", "members"];
@@ -39,9 +38,9 @@ impl Kind for TargetPools {
     ) -> Result<Value, Error> {
         let members = members_in(cloud, texts(&fields["instances"]))?;
         if let Some(missing) = names(&fields["healthChecks"])
-            .find(|name| resources::find::<HttpHealthChecks>(cloud, &Scope::Global, name).is_none())
+            .find(|name| parts::find(cloud, CHECK, &Scope::Global, name).is_none())
         {
-            return Err(not_found(&short(&Scope::Global, HttpHealthChecks::COLLECTION, missing)));
+            return Err(not_found(&short(&Scope::Global, CHECKS, missing)));
         }
         let affinity = fields["sessionAffinity"].as_str().unwrap_or("NONE").to_owned();
         if !["NONE", "CLIENT_IP", "CLIENT_IP_PROTO"].contains(&affinity.as_str()) {
@@ -104,16 +103,6 @@ fn members_in<'a>(cloud: &Cloud, links: impl Iterator<Item = &'a str>) -> Result
         }
     };
     links.map(member).collect()
-}
-
-/// All pools with their places.
-pub(super) fn all_placed(cloud: &Cloud) -> Vec<(Scope, Value)> {
-    let own = cloud.auxiliaries().filter(|aux| aux.kind == TargetPools::AUX);
-    own.map(|aux| {
-        let region = aux.spec["scope"].as_str().map(name_in).unwrap_or_default();
-        (Scope::Region(region.to_owned()), resources::stored(aux))
-    })
-    .collect()
 }
 
 /// Adds instances to a pool, or removes them.

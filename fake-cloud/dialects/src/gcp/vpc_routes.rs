@@ -3,9 +3,8 @@
 
 use super::errors::{exists, invalid, not_found};
 use super::instances::{INSTANCES, link_of, linked};
-use super::names::{CREATED, REGION, Scope, link, number, short};
+use super::names::{CREATED, REGION, Scope, link, network_link, number, short};
 use super::operations::{self, Change};
-use super::places::network_link;
 use super::query::{self, reading, writing};
 use super::resources::{check_name, name_of, unknown_field};
 use fake_cloud_driver::{Op, Route};
