@@ -5,6 +5,7 @@
 
 mod azure;
 mod digitalocean;
+mod gcp;
 mod hcloud;
 mod info;
 mod linode;
@@ -66,6 +67,27 @@ pub const ALL: &[DialectInfo] = &[
         metadata: true,
         hosts: &[],
         new: || Box::new(digitalocean::DigitalOcean::new()),
+    },
+    DialectInfo {
+        name: "gcp",
+        title: "Google's Compute Engine API, spoken by cloud-provider-gcp",
+        instance_ids: InstanceIds::Name,
+        shown: Shown {
+            internal_v4: Some(1),
+            internal_v6: Some(0),
+            external_v4: Some(1),
+            external_v6: Some(0),
+            names: Some(0),
+            deletions: false,
+            retry_after: true,
+            provider_ids: false,
+            provisioning: false,
+            nested_routes: true,
+            actions: true,
+        },
+        metadata: true,
+        hosts: gcp::HOSTS,
+        new: || Box::new(gcp::Gcp),
     },
     DialectInfo {
         name: "hcloud",

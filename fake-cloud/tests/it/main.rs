@@ -15,6 +15,7 @@ mod driver;
 mod exchanges;
 mod faults;
 mod firewalls;
+mod gcp;
 mod hcloud;
 mod instances;
 mod journal;

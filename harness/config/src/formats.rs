@@ -83,6 +83,7 @@ pub const OWN_PLACEHOLDERS: &[&str] = &[
     "IMAGE",
     "KUBECONFIG",
     "METADATA",
+    "METADATA_HOST",
 ];
 
 /// The minor version in `1.<minor>`.

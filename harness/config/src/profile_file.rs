@@ -240,8 +240,8 @@ pub(crate) struct BuildKeys {
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 #[schemars(transform = ordered::<Self>)]
 pub(crate) struct CloudKeys {
-    /// The fake cloud, with this dialect. `azure` is the HTTPS proxy of its clients at `${CLOUD_ENDPOINT}`, with a CA in
-    /// the files `${CLOUD_CA}` and `${CLOUD_CA_BUNDLE}`.
+    /// The fake cloud, with this dialect. `azure` and `gcp` are the HTTPS proxy of their clients at `${CLOUD_ENDPOINT}`, with
+    /// a CA in the files `${CLOUD_CA}` and `${CLOUD_CA_BUNDLE}`.
     #[schemars(extend("enum" = DIALECTS))]
     pub(crate) dialect: Option<String>,
     /// A cloud or simulator of your own, through a driver that speaks the driver protocol (`docs/driver/openapi.json`):

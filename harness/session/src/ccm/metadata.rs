@@ -14,6 +14,8 @@ use std::net::SocketAddrV4;
 
 /// Placeholder of the service's URL.
 const PLACEHOLDER: &str = "METADATA";
+/// Placeholder of the same without its scheme, for clients whose variable is a host.
+const HOST_PLACEHOLDER: &str = "METADATA_HOST";
 /// The variable that contains the name of the CCM's Node.
 const NODE: &str = "CCM_CONFORMANCE_NODE";
 
@@ -40,11 +42,12 @@ pub(super) fn reach(
     table: &mut BTreeMap<String, String>,
 ) -> Option<String> {
     let Metadata::ByVariables { at, direct } = metadata else {
-        table.insert(PLACEHOLDER.to_owned(), format!("http://{METADATA_ADDRESS}"));
+        insert(table, &METADATA_ADDRESS.to_string());
         return None;
     };
-    let url = format!("http://$({NODE})@{at}");
-    table.insert(PLACEHOLDER.to_owned(), url.clone());
+    let host = format!("$({NODE})@{at}");
+    insert(table, &host);
+    let url = format!("http://{host}");
     let direct = ["localhost", "127.0.0.0/8"].into_iter().chain(direct.iter().map(String::as_str));
     let direct = Vec::from_iter(direct).join(",");
     let env = array_at(&mut pod_spec_mut(workload)["containers"][container], "env");
@@ -58,4 +61,9 @@ pub(super) fn reach(
     Some(format!(
         "variables HTTP_PROXY and NO_PROXY, so that calls of {METADATA_ADDRESS} reach the run's metadata service"
     ))
+}
+
+fn insert(table: &mut BTreeMap<String, String>, host: &str) {
+    table.insert(PLACEHOLDER.to_owned(), format!("http://{host}"));
+    table.insert(HOST_PLACEHOLDER.to_owned(), host.to_owned());
 }

@@ -221,7 +221,10 @@ fn pod_args(workload: &Value) -> &Value {
 fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere() {
     let at = "127.0.0.1:8082".parse().expect("an address");
     let metadata = Metadata::ByVariables { at, direct: vec!["127.0.0.1".to_owned(), "cloud".to_owned()] };
-    let environment = BTreeMap::from([("WHERE".to_owned(), "${METADATA}/v1".to_owned())]);
+    let environment = BTreeMap::from([
+        ("WHERE".to_owned(), "${METADATA}/v1".to_owned()),
+        ("HOST".to_owned(), "${METADATA_HOST}".to_owned()),
+    ]);
     let around = RenderContext { metadata: Some(metadata), environment, ..around() };
     let shipped = as_shipped(&manifests(), None, &around);
     let env = |rendered: &Rendered| {
@@ -240,6 +243,7 @@ fn the_metadata_service_is_reached_by_variables_where_its_address_leads_nowhere(
     assert_eq!(value(&found, "HTTP_PROXY"), Some(json!(url)));
     assert_eq!(value(&found, "NO_PROXY"), Some(json!("localhost,127.0.0.0/8,127.0.0.1,cloud")));
     assert_eq!(value(&found, "WHERE"), Some(json!(format!("{url}/v1"))));
+    assert_eq!(value(&found, "HOST"), Some(json!("$(CCM_CONFORMANCE_NODE)@127.0.0.1:8082")));
     // A proxy of the profile stays.
     let own = BTreeMap::from([("HTTP_PROXY".to_owned(), "http://own".to_owned())]);
     let around = RenderContext { environment: own, ..around };
