@@ -153,7 +153,7 @@ fn mistakes_are_named_as_they_were_typed() {
         (&["controls", "--list", "--mutant", "M-NI-0"], "error: --mutant: unknown mutant 'M-NI-0'; did"),
         (&["bootstrap", "check", "nope"], "nope: MUST BOOT-READ: there is no such file"),
         (&["run", "--profile", ""], "error: the value of '--profile <NAME|PATH>' is empty"),
-        (&["explain", ""], "error: the value of '<ID>' is empty"),
+        (&["explain", ""], "error: the value of '<ID>...' is empty"),
         (
             &["proxy", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1"],
             "error: the cloud at http://127.0.0.1:1 cannot be reached: connection refused: no program listens \

@@ -162,6 +162,7 @@ mod tests {
         ("driver check --upstream", &["--image=x", "--routes=r.yaml"]),
         ("image", &["--out=x.tar"]),
         ("init", &["--manifests=x", "--helm=x", "--workload=x/x"]),
+        ("dev", &["--build=x", "--shard=1/2"]),
         ("plan", &["--shard=1/2"]),
         ("proxy", &["--listen=127.0.0.1:0", "--upstream=http://localhost", "--tls-ca-out=x"]),
         ("run", &["--shard=1/2"]),

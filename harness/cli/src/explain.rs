@@ -309,7 +309,7 @@ mod tests {
             "source:",
             "check NODE-INIT-10.list",
             "check NODE-INIT-10.gone",
-            "docs/contract/node-init.md",
+            "docs contract/node-init",
             "kind yes",
             "embedded no (link-control not possible",
             " ccm-conformance run --only NODE-INIT-10\n",

@@ -40,8 +40,7 @@ Examples:
 pub(super) const DEV_EXAMPLES: &str = "\
 Examples:
   ccm-conformance dev --profile ./acme --binary ./acme-ccm
-  ccm-conformance dev --profile ./acme --binary ./acme-ccm \
-    --build 'go build -o acme-ccm ./cmd/acme-ccm' --suite routes";
+  ccm-conformance dev --binary ./acme-ccm --build 'make acme-ccm'";
 
 pub(super) const DOCS_EXAMPLES: &str = "\
 Examples:

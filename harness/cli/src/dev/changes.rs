@@ -61,7 +61,8 @@ impl Relevant {
         let Some(root) = self.roots.iter().find(|root| path.starts_with(root)) else { return false };
         !self.not.iter().any(|not| path.starts_with(not))
             && !(path != root && hidden(root))
-            && !self.ignored.matched_path_or_any_parents(path, path.is_dir()).is_ignore()
+            && !(path.starts_with(self.ignored.path())
+                && self.ignored.matched_path_or_any_parents(path, path.is_dir()).is_ignore())
     }
 }
 
