@@ -56,11 +56,13 @@ fn is_since(line: &str, since: &str) -> bool {
 /// The permission that a refusal of the API server names: `cannot patch resource "services/status" in API group ""`.
 fn refused_right(line: &str) -> Option<String> {
     let plain = line.replace('\\', "");
-    let (_, rest) = plain.split_once(" cannot ")?;
-    let (verb, rest) = rest.split_once(" resource \"")?;
-    let (resource, _) = rest.split_once('"')?;
-    let is_verb = !verb.is_empty() && verb.bytes().all(|byte| byte.is_ascii_lowercase());
-    is_verb.then(|| format!("it may not {verb} {resource}"))
+    // The CCM may begin its own sentence with what it cannot do.
+    plain.split(" cannot ").skip(1).find_map(|rest| {
+        let (verb, rest) = rest.split_once(" resource \"")?;
+        let (resource, _) = rest.split_once('"')?;
+        let is_verb = !verb.is_empty() && verb.bytes().all(|byte| byte.is_ascii_lowercase());
+        is_verb.then(|| format!("it may not {verb} {resource}"))
+    })
 }
 
 /// The name that a resolver did not find: `lookup api.example on 10.96.0.10:53: no such host`.
@@ -195,16 +197,18 @@ mod tests {
         let forbidden = "services \"web\" is forbidden: User \"ccm\" cannot patch resource \"services/status\" in API group \"\"";
         let refused = format!("2026-03-01T12:00:50.123Z E1 {forbidden}");
         let escaped = format!("2026-03-01T12:00:51Z Warning {}", forbidden.replace('"', "\\\""));
+        let own = format!("2026-03-01T12:00:52Z  WARN ccm: cannot publish the address service=\"web\" error={forbidden}");
         let older = format!("2026-03-01T12:00:41Z {}", forbidden.replace("patch", "delete"));
         let nameless =
             "2026-03-01T12:00:50Z dial tcp: lookup api.acme.example on 10.96.0.10:53: no such host";
         assert_eq!(
-            of(&[&older, &refused, &escaped, nameless, "what cannot be read", ""], ""),
+            of(&[&older, &refused, &escaped, &own, nameless, "what cannot be read", ""], ""),
             [
                 "the API server refuses the CCM: it may not patch services/status",
                 "the CCM cannot resolve the name api.acme.example",
             ]
         );
+        assert_eq!(of(&[&own], ""), ["the API server refuses the CCM: it may not patch services/status"]);
         let rust = "2026-03-01T12:00:50Z failed to lookup address information: Name or service not known";
         assert_eq!(of(&[rust], ""), ["the CCM cannot resolve the name of the cloud or the API server"]);
     }
