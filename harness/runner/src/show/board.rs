@@ -29,6 +29,8 @@ pub(super) struct Board {
 struct State {
     running: Vec<(String, Instant)>,
     ended: BTreeSet<String>,
+    /// The checks and rows that have blocked others, and whose trouble was shown.
+    blockers: BTreeSet<String>,
     passed: usize,
     failed: usize,
     /// The estimate of the time that was left at a moment.
@@ -39,13 +41,28 @@ impl Board {
     pub(super) fn new(forecast: Forecast, max_fail: Option<usize>, began: Instant) -> Board {
         let whole = forecast.all();
         let left = (began, whole);
-        let state = State { running: Vec::new(), ended: BTreeSet::new(), passed: 0, failed: 0, left };
+        let state = State {
+            running: Vec::new(),
+            ended: BTreeSet::new(),
+            blockers: BTreeSet::new(),
+            passed: 0,
+            failed: 0,
+            left,
+        };
         Board { total: forecast.checks.len(), whole, forecast, began, max_fail, state: Mutex::new(state) }
     }
 
     /// A check starts.
     pub(super) fn begin(&self, id: &str) {
         self.lock().running.push((id.to_owned(), Instant::now()));
+    }
+
+    /// Whether this is the first check that was blocked by what blocked it; true for all others.
+    pub(super) fn is_news(&self, entry: &Entry) -> bool {
+        match &entry.outcome {
+            Outcome::Blocked { by, .. } => self.lock().blockers.insert(by.clone()),
+            _ => true,
+        }
     }
 
     /// A check has ended. Returns how many have.

@@ -55,8 +55,8 @@ pub(super) fn check_began(id: &str, title: &str, verbosity: Verbosity) -> String
     }
 }
 
-/// A check that has ended.
-pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity) -> String {
+/// A check that has ended. What blocked it is described if that is news.
+pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, is_news: bool) -> String {
     let took = Some(Duration::from_millis(entry.duration_ms));
     let id = entry.id.as_str();
     let head = match &entry.outcome {
@@ -64,14 +64,20 @@ pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity) -> String {
         Outcome::Fail { .. } => {
             line(Tone::Bad, "FAIL", took, id, &format!("{}: {}", entry.level, entry.title))
         }
-        Outcome::Blocked { by, .. } => line(Tone::Odd, "BLOCKED", took, id, &format!("by {by}")),
+        Outcome::Blocked { by, .. } => line(
+            Tone::Odd,
+            "BLOCKED",
+            took,
+            id,
+            &format!("by {by}{}", if is_news { "" } else { ", see above" }),
+        ),
         Outcome::Error { message } if message == INTERRUPTED => {
             line(Tone::Odd, "SKIP", took, id, &format!("({INTERRUPTED})"))
         }
         Outcome::Error { .. } => line(Tone::Odd, "ERROR", took, id, "the environment failed"),
         Outcome::Skip { detail, .. } => line(Tone::Faint, "SKIP", None, id, detail),
     };
-    let details = details(entry);
+    let details = details(entry).filter(|_| is_news);
     if details.is_none() && verbosity == Verbosity::Quiet {
         return String::new();
     }
@@ -101,7 +107,17 @@ mod tests {
 
     fn shown(outcome: Outcome, verbosity: Verbosity) -> String {
         let entry = Entry { duration_ms: 1_250, ..Entry::sample("A-01", Level::Must, outcome) };
-        harness_core::output::unstyled(&check_ended(&entry, verbosity))
+        harness_core::output::unstyled(&check_ended(&entry, verbosity, true))
+    }
+
+    #[test]
+    fn what_blocks_many_checks_is_described_once() {
+        let blocked = Outcome::Blocked { by: "OBS-10".to_owned(), message: "it does not start".to_owned() };
+        let first = shown(blocked.clone(), Verbosity::Normal);
+        assert!(first.contains("by OBS-10\nblocked by OBS-10: it does not start"), "{first}");
+        let entry = Entry::sample("A-02", Level::Must, blocked);
+        let second = harness_core::output::unstyled(&check_ended(&entry, Verbosity::Normal, false));
+        assert!(second.ends_with("by OBS-10, see above\n") && second.lines().count() == 1, "{second}");
     }
 
     #[test]

@@ -197,7 +197,9 @@ mod tests {
         let forbidden = "services \"web\" is forbidden: User \"ccm\" cannot patch resource \"services/status\" in API group \"\"";
         let refused = format!("2026-03-01T12:00:50.123Z E1 {forbidden}");
         let escaped = format!("2026-03-01T12:00:51Z Warning {}", forbidden.replace('"', "\\\""));
-        let own = format!("2026-03-01T12:00:52Z  WARN ccm: cannot publish the address service=\"web\" error={forbidden}");
+        let own = format!(
+            "2026-03-01T12:00:52Z  WARN ccm: cannot publish the address service=\"web\" error={forbidden}"
+        );
         let older = format!("2026-03-01T12:00:41Z {}", forbidden.replace("patch", "delete"));
         let nameless =
             "2026-03-01T12:00:50Z dial tcp: lookup api.acme.example on 10.96.0.10:53: no such host";
