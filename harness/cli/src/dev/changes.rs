@@ -4,6 +4,7 @@ use super::Event;
 use harness_config::{RunPlan, WantedCluster};
 use harness_core::files;
 use harness_core::output;
+use harness_report::exit;
 use ignore::gitignore::{Gitignore, GitignoreBuilder};
 use notify::event::{EventKind, ModifyKind};
 use notify::{RecommendedWatcher, RecursiveMode, Watcher};
@@ -69,14 +70,16 @@ impl Relevant {
 /// Sends each relevant change until it is dropped.
 ///
 /// # Errors
-/// A folder cannot be watched; as text.
+/// There is nothing to watch, or it cannot be watched: the exit code, and the reason as text.
 pub(super) fn watched(
     plan: &RunPlan<WantedCluster>,
     build: Option<&Build>,
     sender: Sender<Event>,
-) -> Result<RecommendedWatcher, String> {
+) -> Result<RecommendedWatcher, (u8, String)> {
+    let environment = |why: String| (exit::ENVIRONMENT, why);
     let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
-    let absolute = |path: &Path| absolute(path).map_err(|error| named(path, &files::why(&error)));
+    let absolute =
+        |path: &Path| absolute(path).map_err(|error| environment(named(path, &files::why(&error))));
     let (mut roots, mut not) = (Vec::new(), vec![absolute(&plan.output)?]);
     let program = plan.binary.as_deref().map(absolute).transpose()?;
     match (&program, build) {
@@ -97,11 +100,11 @@ pub(super) fn watched(
         roots.push(source);
     }
     if roots.is_empty() {
-        return Err("there is nothing to wait for: the profile is built in, and no program is given; pass '--binary PATH' \
-                    or a profile of yours"
-            .to_owned());
+        let why = "there is nothing to wait for: the profile is built in, and no program is given; pass '--binary PATH' or a \
+                   profile of yours";
+        return Err((exit::USAGE, why.to_owned()));
     }
-    let ignored = ignored.build().map_err(|error| format!(".gitignore: {error}"))?;
+    let ignored = ignored.build().map_err(|error| environment(format!(".gitignore: {error}")))?;
     let relevant = Relevant { roots: roots.clone(), not, ignored };
     let mut watcher = notify::recommended_watcher(move |event: notify::Result<notify::Event>| {
         let Ok(event) = event else { return };
@@ -115,7 +118,7 @@ pub(super) fn watched(
             let _ = sender.send(Event::Changed(path));
         }
     })
-    .map_err(|error| format!("files cannot be watched: {error}"))?;
+    .map_err(|error| environment(format!("files cannot be watched: {error}")))?;
     for root in &roots {
         // A compiler may replace the program, so its folder is watched.
         let is_program = program.as_ref() == Some(root);
@@ -123,7 +126,7 @@ pub(super) fn watched(
             Some(folder) => (folder, RecursiveMode::NonRecursive),
             None => (root.as_path(), RecursiveMode::Recursive),
         };
-        watcher.watch(place, mode).map_err(|error| named(place, &error.to_string()))?;
+        watcher.watch(place, mode).map_err(|error| environment(named(place, &error.to_string())))?;
     }
     Ok(watcher)
 }

@@ -62,7 +62,8 @@ pub(super) fn dev(suites: &'static [Suite], options: &DevOptions) -> ExitCode {
         Err(code) => return code,
     };
     let build = options.build.clone().map(|command| Build { command, source: options.source.clone() });
-    let mut session = DevSession { suites, options, first, build, sender, events, failed: Vec::new() };
+    let mut session =
+        DevSession { suites, options, first, build, sender, events, failed: Vec::new(), interrupted: false };
     match session.prepare() {
         Ok(plan) => session.until_the_end(plan),
         Err(code) => code,
@@ -79,6 +80,8 @@ struct DevSession<'a> {
     events: Receiver<Event>,
     /// The checks that did not pass when they were last judged.
     failed: Vec<String>,
+    /// Whether the user wants to end.
+    interrupted: bool,
 }
 
 impl DevSession<'_> {
@@ -97,9 +100,7 @@ impl DevSession<'_> {
             ));
             return Err(ExitCode::from(exit::USAGE));
         }
-        if let Some(build) = &self.build
-            && !build.succeeds()
-        {
+        if !self.builds() {
             return Err(ExitCode::from(exit::USAGE));
         }
         let plan = planned(&self.options.shared.source(), self.first.clone())?;
@@ -119,9 +120,9 @@ impl DevSession<'_> {
         let guarded = self.listen(&plan);
         let _watcher = match guarded {
             Ok(watcher) => watcher,
-            Err(why) => {
+            Err((code, why)) => {
                 output::err(&format!("error: {why}"));
-                return ExitCode::from(exit::ENVIRONMENT);
+                return ExitCode::from(code);
             }
         };
         let keyboard = Keyboard::begin(self.sender.clone());
@@ -140,11 +141,8 @@ impl DevSession<'_> {
                         Next::Quit => return ExitCode::from(exit::CONFORMANT),
                         Next::Interrupted => return ExitCode::from(INTERRUPTED),
                         Next::Judge => {}
-                        Next::Build => {
-                            if self.build.as_ref().is_some_and(|build| !build.succeeds()) {
-                                continue;
-                            }
-                        }
+                        Next::Build if self.builds() => {}
+                        Next::Build => continue,
                     }
                 }
             }
@@ -153,11 +151,13 @@ impl DevSession<'_> {
     }
 
     /// Begins to send file changes and signals.
-    fn listen(&self, plan: &RunPlan<WantedCluster>) -> Result<RecommendedWatcher, String> {
+    fn listen(&self, plan: &RunPlan<WantedCluster>) -> Result<RecommendedWatcher, (u8, String)> {
         let watcher = watched(plan, self.build.as_ref(), self.sender.clone())?;
+        let failed = |what: &str, error: &std::io::Error| {
+            (exit::ENVIRONMENT, format!("cannot start {what}: {}", files::why(error)))
+        };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
-        let runtime =
-            runtime.map_err(|error| format!("cannot start the async runtime: {}", files::why(&error)))?;
+        let runtime = runtime.map_err(|error| failed("the async runtime", &error))?;
         let sender = self.sender.clone();
         let listener = std::thread::Builder::new().name("signals".to_owned());
         let spawned = listener.spawn(move || {
@@ -171,7 +171,7 @@ impl DevSession<'_> {
                 }
             });
         });
-        spawned.map_err(|error| format!("cannot start a thread: {}", files::why(&error)))?;
+        spawned.map_err(|error| failed("a thread", &error))?;
         Ok(watcher)
     }
 
@@ -222,7 +222,7 @@ impl DevSession<'_> {
             // The receiver lives as long as the session.
             let _ = sender.send(Event::Ended(code));
         });
-        let (mut changed, mut interrupted) = (None, false);
+        let mut changed = None;
         let code = loop {
             match self.events.recv() {
                 Ok(Event::Ended(code)) => break code,
@@ -230,21 +230,21 @@ impl DevSession<'_> {
                     cancel.cancel();
                     changed = Some(path);
                 }
-                Ok(Event::Interrupted) => interrupted = true,
+                Ok(Event::Interrupted) => self.interrupted = true,
                 Ok(Event::Key(_)) => {}
                 Err(_) => break exit::ENVIRONMENT,
             }
         };
         // A panic in it has already been reported.
         let _ = judging.join();
-        if interrupted {
-            return Stopped::ByUser;
-        }
-        if let Some(path) = changed {
+        if let Some(path) = changed.filter(|_| !self.interrupted) {
             output::err(&format!("\n{} changed", path.display()));
             self.settle();
-            let builds = self.build.as_ref().is_none_or(Build::succeeds);
-            return if builds { Stopped::ByChange } else { Stopped::Done };
+            let stopped = if self.builds() { Stopped::ByChange } else { Stopped::Done };
+            return if self.interrupted { Stopped::ByUser } else { stopped };
+        }
+        if self.interrupted {
+            return Stopped::ByUser;
         }
         if code != exit::USAGE && code != exit::NOTHING_SELECTED {
             self.failed = self.failures(&plan);
@@ -252,26 +252,35 @@ impl DevSession<'_> {
         Stopped::Done
     }
 
+    /// Builds, if there is a command for it; returns whether it succeeded. What the build writes is no change.
+    fn builds(&mut self) -> bool {
+        let Some(build) = &self.build else { return true };
+        let succeeds = build.succeeds();
+        self.settle();
+        succeeds
+    }
+
     /// Waits until no file changes any more.
-    fn settle(&self) {
+    fn settle(&mut self) {
         loop {
             match self.events.recv_timeout(SETTLED) {
-                Ok(Event::Changed(_)) => {}
-                Ok(_) | Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
+                Ok(Event::Changed(_) | Event::Key(_) | Event::Ended(_)) => {}
+                Ok(Event::Interrupted) => self.interrupted = true,
+                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => return,
             }
         }
     }
 
     /// Waits for the user or a change.
     fn next(
-        &self,
+        &mut self,
         selection: &mut Selection,
         keyboard: Option<&Keyboard>,
         plan: &RunPlan<WantedCluster>,
     ) -> Next {
         // What happened during the run was meant for it.
         let late: Vec<Event> = self.events.try_iter().collect();
-        if late.contains(&Event::Interrupted) {
+        if self.interrupted || late.contains(&Event::Interrupted) {
             return Next::Interrupted;
         }
         output::err(if keyboard.is_some() {
