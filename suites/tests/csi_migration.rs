@@ -24,7 +24,7 @@ fn folder(profile: &str) -> tempfile::TempDir {
 fn its_cluster_is_of_kind_and_has_workers() {
     let acme = folder(PROFILE);
     for profile in ["reference-csi-driver".into(), acme.path().join("profile.yaml")] {
-        let output = asked("plan", &profile, &[]);
+        let output = asked("plan", &profile, &["--all"]);
         let said = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines = |start: &str| said.lines().filter(|line| line.starts_with(start)).count();
         assert!(said.contains("cluster    kind, topology three-node"), "{said}");
