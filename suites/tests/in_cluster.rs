@@ -62,6 +62,8 @@ fn containers(document: &Value) -> Vec<Value> {
 
 #[test]
 fn manifests_name_options_that_there_are() {
+    // Outside of a Pod, the cluster is that of a kubeconfig.
+    let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
     let mut tried = Vec::new();
     for name in ["job.yaml", "sharded-job.yaml", "merge.yaml", "sonobuoy-plugin.yaml"] {
         for container in documents(name).iter().flat_map(containers) {
@@ -82,6 +84,7 @@ fn manifests_name_options_that_there_are() {
                 .arg(command)
                 .args(others)
                 .env("JOB_COMPLETION_INDEX", "1")
+                .env("KUBECONFIG", kubeconfig.path())
                 .output()
                 .expect("the program runs");
             let said = String::from_utf8_lossy(&ended.stderr);
