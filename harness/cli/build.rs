@@ -8,7 +8,6 @@ use std::path::PathBuf;
 fn main() -> Result<(), Box<dyn Error>> {
     let here = PathBuf::from(std::env::var("CARGO_MANIFEST_DIR")?);
     let book = here.ancestors().nth(2).ok_or("the package is two folders below the workspace")?.join("docs");
-    println!("cargo::rerun-if-changed={}", book.display());
     let mut pages = Vec::new();
     for folder in ["", "contract/"] {
         for entry in fs::read_dir(book.join(folder))? {

@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// From this number of Nodes on the user is told that it takes long.
+/// From this number of Nodes on, a message says that the start takes minutes.
 const MANY_NODES: u32 = 1000;
 
 /// Starts it, writes the kubeconfig and waits for SIGINT or SIGTERM.

@@ -1,6 +1,6 @@
 //! Changes of files, and the command that builds the CCM.
 
-use super::Event;
+use super::event::Event;
 use harness_config::{RunPlan, WantedCluster};
 use harness_core::files;
 use harness_core::output;

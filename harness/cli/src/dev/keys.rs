@@ -1,6 +1,6 @@
 //! Single keys from the terminal.
 
-use super::Event;
+use super::event::Event;
 use harness_core::output;
 use rustix::termios::{LocalModes, OptionalActions, QueueSelector, Termios, tcflush, tcgetattr, tcsetattr};
 use std::io::{IsTerminal, Read};

@@ -1,6 +1,7 @@
 //! `dev`: judges a CCM again whenever its program, its profile or its sources change.
 
 mod changes;
+mod event;
 mod keys;
 mod selection;
 
@@ -9,6 +10,7 @@ use super::compare::read;
 use super::planning::planned;
 use super::run::typed;
 use changes::{Build, watched};
+use event::Event;
 use harness_clusters::Runs;
 use harness_config::{BackendChoice, RunFile, RunPlan, WantedCluster};
 use harness_core::files;
@@ -21,7 +23,6 @@ use harness_testkit::Suite;
 use keys::Keyboard;
 use notify::RecommendedWatcher;
 use selection::Selection;
-use std::path::PathBuf;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -29,19 +30,6 @@ use tokio_util::sync::CancellationToken;
 
 /// How long files must stay as they are before they are used: a compiler writes a program in several steps.
 const SETTLED: Duration = Duration::from_millis(150);
-
-/// Something that the loop waits for.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Event {
-    /// A file was created, changed or removed.
-    Changed(PathBuf),
-    /// A key was pressed.
-    Key(u8),
-    /// The run has ended with this exit code.
-    Ended(u8),
-    /// A signal asks the program to end.
-    Interrupted,
-}
 
 /// Why judging stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
