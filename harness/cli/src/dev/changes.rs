@@ -59,11 +59,13 @@ impl Relevant {
                 name.starts_with('.') || name.ends_with('~')
             })
         };
+        let is_ignored = || {
+            path.starts_with(self.ignored.path())
+                && self.ignored.matched_path_or_any_parents(path, path.is_dir()).is_ignore()
+        };
         let Some(root) = self.roots.iter().find(|root| path.starts_with(root)) else { return false };
-        !self.not.iter().any(|not| path.starts_with(not))
-            && !(path != root && hidden(root))
-            && !(path.starts_with(self.ignored.path())
-                && self.ignored.matched_path_or_any_parents(path, path.is_dir()).is_ignore())
+        let counts_not = self.not.iter().any(|not| path.starts_with(not)) || path != root && hidden(root);
+        !counts_not && !is_ignored()
     }
 }
 

@@ -20,8 +20,9 @@ impl Keyboard {
         let usual = tcgetattr(std::io::stdin()).ok()?;
         let reader = std::thread::Builder::new().name("keys".to_owned());
         let spawned = reader.spawn(move || {
-            for byte in std::io::stdin().bytes() {
-                if byte.map_or(true, |byte| sender.send(Event::Key(byte)).is_err()) {
+            let mut key = [0];
+            while std::io::stdin().read(&mut key).is_ok_and(|read| read == 1) {
+                if sender.send(Event::Key(key[0])).is_err() {
                     return;
                 }
             }
