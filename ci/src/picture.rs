@@ -39,7 +39,7 @@ const SIZE: (u16, u16) = (200, 110);
 pub(crate) fn draw() -> Result<()> {
     // Next to the target folder, which may be elsewhere: the CCM has to see it.
     let target = root().join("target");
-    std::fs::create_dir_all(&target).context("the folder target")?;
+    fs::create_dir_all(&target).context("the folder target")?;
     let folder = tempfile::tempdir_in(target).context("a folder in target")?;
     let program = program("ccm-conformance")?;
     prepare(folder.path(), &program)?;
