@@ -6,7 +6,7 @@ use super::planning::planned;
 use super::repeat::repeat;
 use super::sonobuoy;
 use harness_config::RunFile;
-use harness_core::ledger::Outcome;
+use harness_core::ledger::{Ledger, Outcome};
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::{Run, execute};
@@ -46,14 +46,19 @@ pub(super) fn typed(options: &SharedOptions) -> Result<RunFile, ExitCode> {
         say(&format!("error: {why}"));
         ExitCode::from(exit::USAGE)
     })?;
-    let wanted = ledger.all().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
-    let ids: Vec<String> = wanted.map(|entry| entry.id.clone()).collect();
+    let ids = not_passed(&ledger);
     if ids.is_empty() {
         say(&format!("error: {}: nothing in it failed, was blocked or met an error", report.display()));
         return Err(ExitCode::from(exit::NOTHING_SELECTED));
     }
     typed.select.only = Some(ids);
     Ok(typed)
+}
+
+/// The checks that failed, were blocked or met an environment error.
+pub(super) fn not_passed(ledger: &Ledger) -> Vec<String> {
+    let wanted = ledger.all().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
+    wanted.map(|entry| entry.id.clone()).collect()
 }
 
 fn say(line: &str) {

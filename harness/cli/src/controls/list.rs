@@ -216,9 +216,9 @@ mod tests {
         let silent: Vec<&String> =
             adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
         assert!(silent.is_empty(), "no check blames {silent:?}, and nothing says why; or both");
-        let refused = super::variants(&["S-NOBODY".to_owned()], Share::WHOLE).expect_err("no such variant");
+        let refused = super::variants(&["S-XYZXYZXYZ".to_owned()], Share::WHOLE).expect_err("unknown");
         assert!(
-            refused.starts_with("--variant: unknown conforming variant 'S-NOBODY'")
+            refused.starts_with("--variant: unknown conforming variant 'S-XYZXYZXYZ'")
                 && refused.contains("--list"),
             "{refused}"
         );

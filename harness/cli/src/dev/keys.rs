@@ -12,7 +12,7 @@ pub(super) struct Keyboard {
 }
 
 impl Keyboard {
-    /// Begins to send what is typed; `None` if standard input is no terminal.
+    /// Begins to send what is typed; `None` if standard input is not a terminal.
     pub(super) fn begin(sender: Sender<Event>) -> Option<Keyboard> {
         if !std::io::stdin().is_terminal() {
             return None;
@@ -32,31 +32,36 @@ impl Keyboard {
 
     /// Sends each key at once and does not show it, until the result is dropped. Ctrl-C stays a signal.
     pub(super) fn one_by_one(&self) -> Mode<'_> {
+        self.begin_single_keys();
+        Mode(&self.usual)
+    }
+
+    fn begin_single_keys(&self) {
         let mut mode = self.usual.clone();
         mode.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
         set(&mode);
         // Keys that were typed during a run are not commands.
         let _ = tcflush(std::io::stdin(), QueueSelector::IFlush);
-        Mode(&self.usual)
     }
 
-    /// A line of text, with the keys of the terminal for editing; `None` if it is empty.
+    /// A line of text, with the keys of the terminal for editing, while it sends single keys; `None` if the user interrupts.
     pub(super) fn line(&self, events: &Receiver<Event>) -> Option<String> {
-        output::err("which checks? (ids or patterns with *, separated by commas; Enter alone goes back)");
+        output::err(
+            "which checks? (ids or patterns with *, separated by commas; Enter alone repeats the last ones)",
+        );
         set(&self.usual);
         let mut line = Vec::new();
-        let complete = loop {
+        let is_complete = loop {
             match events.recv() {
                 Ok(Event::Key(b'\n')) => break true,
                 Ok(Event::Key(byte)) => line.push(byte),
+                // The program is built again after each entry.
                 Ok(Event::Changed(_) | Event::Ended(_)) => {}
                 Ok(Event::Interrupted) | Err(_) => break false,
             }
         };
-        let mode = self.one_by_one();
-        std::mem::forget(mode);
-        let line = String::from_utf8_lossy(&line).trim().to_owned();
-        (complete && !line.is_empty()).then_some(line)
+        self.begin_single_keys();
+        is_complete.then(|| String::from_utf8_lossy(&line).trim().to_owned())
     }
 }
 

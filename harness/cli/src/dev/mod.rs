@@ -8,13 +8,12 @@ mod selection;
 use super::arguments::DevOptions;
 use super::compare::read;
 use super::planning::planned;
-use super::run::typed;
+use super::run::{not_passed, typed};
 use changes::{Build, watched};
 use event::Event;
 use harness_clusters::Runs;
 use harness_config::{BackendChoice, RunFile, RunPlan, WantedCluster};
 use harness_core::files;
-use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_core::progress::Verbosity;
 use harness_report::exit;
@@ -23,6 +22,7 @@ use harness_testkit::Suite;
 use keys::Keyboard;
 use notify::RecommendedWatcher;
 use selection::Selection;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
@@ -92,21 +92,17 @@ impl DevSession<'_> {
             return Err(ExitCode::from(exit::USAGE));
         }
         let plan = planned(&self.options.shared.source(), self.first.clone())?;
-        self.failed = self.failures(&plan);
+        self.failed = Self::failures(&plan);
         Ok(plan)
     }
 
     /// The checks that did not pass in the report of the last run.
-    fn failures(&self, plan: &RunPlan<WantedCluster>) -> Vec<String> {
-        let Ok(ledger) = read(&plan.output.join("report.yaml")) else { return Vec::new() };
-        let wanted =
-            ledger.all().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
-        wanted.map(|entry| entry.id.clone()).collect()
+    fn failures(plan: &RunPlan<WantedCluster>) -> Vec<String> {
+        read(&plan.output).map(|ledger| not_passed(&ledger)).unwrap_or_default()
     }
 
     fn until_the_end(mut self, plan: RunPlan<WantedCluster>) -> ExitCode {
-        let guarded = self.listen(&plan);
-        let _watcher = match guarded {
+        let _watcher = match self.listen(&plan) {
             Ok(watcher) => watcher,
             Err((code, why)) => {
                 output::err(&format!("error: {why}"));
@@ -128,9 +124,8 @@ impl DevSession<'_> {
                     match next {
                         Next::Quit => return ExitCode::from(exit::CONFORMANT),
                         Next::Interrupted => return ExitCode::from(INTERRUPTED),
-                        Next::Judge => {}
-                        Next::Build if self.builds() => {}
-                        Next::Build => continue,
+                        Next::Judge if self.builds() => {}
+                        Next::Judge => continue,
                     }
                 }
             }
@@ -200,13 +195,15 @@ impl DevSession<'_> {
         let run = Run {
             suites: self.suites,
             plan: plan.clone(),
-            reproduce: selection.reproduced(),
+            reproduce: selection.reproduced(&std::env::args().skip(2).collect::<Vec<_>>()),
             watch: false,
             cancel: cancel.clone(),
         };
         let sender = self.sender.clone();
         let judging = std::thread::spawn(move || {
-            let code = exit_code_of(run, &mut { shown });
+            let judged = catch_unwind(AssertUnwindSafe(|| exit_code_of(run, &mut { shown })));
+            // A panic has already been reported.
+            let code = judged.unwrap_or(exit::ENVIRONMENT);
             // The receiver lives as long as the session.
             let _ = sender.send(Event::Ended(code));
         });
@@ -223,7 +220,7 @@ impl DevSession<'_> {
                 Err(_) => break exit::ENVIRONMENT,
             }
         };
-        // A panic in it has already been reported.
+        // It has nothing left to do but to end.
         let _ = judging.join();
         if let Some(path) = changed.filter(|_| !self.interrupted) {
             output::err(&format!("\n{} changed", path.display()));
@@ -235,12 +232,12 @@ impl DevSession<'_> {
             return Stopped::ByUser;
         }
         if code != exit::USAGE && code != exit::NOTHING_SELECTED {
-            self.failed = self.failures(&plan);
+            self.failed = Self::failures(&plan);
         }
         Stopped::Done
     }
 
-    /// Builds, if there is a command for it; returns whether it succeeded. What the build writes is no change.
+    /// Builds, if there is a command for it; returns whether it succeeded. What the build writes does not count as a change.
     fn builds(&mut self) -> bool {
         let Some(build) = &self.build else { return true };
         let succeeds = build.succeeds();
@@ -266,10 +263,15 @@ impl DevSession<'_> {
         keyboard: Option<&Keyboard>,
         plan: &RunPlan<WantedCluster>,
     ) -> Next {
-        // What happened during the run was meant for it.
-        let late: Vec<Event> = self.events.try_iter().collect();
+        // Keys that were pressed during the run are not commands.
+        let late: Vec<Event> =
+            self.events.try_iter().filter(|event| !matches!(event, Event::Key(_))).collect();
         if self.interrupted || late.contains(&Event::Interrupted) {
             return Next::Interrupted;
+        }
+        if late.iter().any(|event| matches!(event, Event::Changed(_))) {
+            self.settle();
+            return Next::Judge;
         }
         output::err(if keyboard.is_some() {
             "\nwaiting for a change; keys: a all checks, f those that failed, / other checks, Enter again, o open the page, q quit"
@@ -281,22 +283,22 @@ impl DevSession<'_> {
                 Ok(Event::Changed(path)) => {
                     self.settle();
                     output::err(&format!("{} changed", path.display()));
-                    return Next::Build;
                 }
                 Ok(Event::Interrupted) | Err(_) => return Next::Interrupted,
-                Ok(Event::Ended(_)) => {}
+                Ok(Event::Ended(_)) => continue,
                 Ok(Event::Key(key)) => match key {
                     b'q' => return Next::Quit,
                     b'a' => *selection = Selection::All,
                     b'f' => *selection = Selection::OnlyFailed,
-                    b'\n' | b'\r' => return Next::Judge,
+                    b'\n' | b'\r' => {}
                     b'o' => {
                         open(&plan.output.join("report.html"));
                         continue;
                     }
                     b'/' => match keyboard.and_then(|keyboard| keyboard.line(&self.events)) {
+                        Some(line) if line.is_empty() => {}
                         Some(line) => *selection = Selection::Named(line),
-                        None => continue,
+                        None => return Next::Interrupted,
                     },
                     _ => continue,
                 },
@@ -308,10 +310,8 @@ impl DevSession<'_> {
 
 /// What happens after waiting.
 enum Next {
-    /// Judge with the program as it is.
-    Judge,
     /// Build, if there is a command for it, and judge.
-    Build,
+    Judge,
     Quit,
     Interrupted,
 }

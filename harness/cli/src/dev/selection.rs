@@ -40,13 +40,41 @@ impl Selection {
         }
     }
 
-    /// The command that judges the same checks, without the options of the user.
-    pub(super) fn reproduced(&self) -> String {
-        let typed: Vec<String> = std::env::args().skip(2).collect();
-        let own = shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "));
-        format!("ccm-conformance dev {own}").trim_end().to_owned()
+    /// The command that judges the same checks once, for a user who has typed these words after `dev`.
+    pub(super) fn reproduced(&self, typed: &[String]) -> String {
+        let mut words = vec!["ccm-conformance".to_owned(), "run".to_owned()];
+        let keeps_selection = matches!(self, Selection::Typed | Selection::OnlyFailed);
+        let mut rest = typed.iter();
+        while let Some(word) = rest.next() {
+            let (option, value) =
+                word.split_once('=').map_or((word.as_str(), None), |(name, value)| (name, Some(value)));
+            let selects = SELECTING.contains(&option);
+            if OF_DEV.contains(&option) || selects && !keeps_selection {
+                // `--quick` has no value.
+                if value.is_none() && option != "--quick" {
+                    rest.next();
+                }
+                continue;
+            }
+            words.push(word.clone());
+        }
+        if !typed.iter().any(|word| word.split('=').next() == Some("--cluster")) {
+            words.extend(["--cluster", "embedded"].map(str::to_owned));
+        }
+        match self {
+            Selection::Typed | Selection::OnlyFailed | Selection::All => {}
+            Selection::Quick => words.push("--quick".to_owned()),
+            Selection::Failed(ids) => words.extend(["--only".to_owned(), ids.join(",")]),
+            Selection::Named(text) => words.extend(["--only".to_owned(), text.clone()]),
+        }
+        shlex::try_join(words.iter().map(String::as_str)).unwrap_or_else(|_| words.join(" "))
     }
 }
+
+/// The options that `run` does not have; each has a value.
+const OF_DEV: [&str; 2] = ["--build", "--source"];
+/// The options that select checks.
+const SELECTING: [&str; 5] = ["--only", "--suite", "--skip", "--quick", "--failed-from"];
 
 #[cfg(test)]
 mod tests {
@@ -64,5 +92,21 @@ mod tests {
         let named = Selection::Named("SVC-UPD-*, NODE-INIT-01 ".to_owned()).keys(&typed);
         assert_eq!(named.only, Some(vec!["SVC-UPD-*".to_owned(), "NODE-INIT-01".to_owned()]));
         assert_eq!(named.suites, None);
+    }
+
+    #[test]
+    fn the_command_that_repeats_a_round_is_one_of_run() {
+        let words = ["--build", "make acme", "--suite", "routes", "--profile", "./acme", "--quick"];
+        let typed = words.map(str::to_owned);
+        for (selection, command) in [
+            (Selection::Typed, "run --suite routes --profile ./acme --quick --cluster embedded"),
+            (Selection::All, "run --profile ./acme --cluster embedded"),
+            (
+                Selection::Failed(vec!["A-01".to_owned(), "A-02".to_owned()]),
+                "run --profile ./acme --cluster embedded --only A-01,A-02",
+            ),
+        ] {
+            assert_eq!(selection.reproduced(&typed), format!("ccm-conformance {command}"));
+        }
     }
 }
