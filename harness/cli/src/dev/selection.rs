@@ -103,7 +103,7 @@ mod tests {
             (Selection::All, "run --profile ./acme --cluster embedded"),
             (
                 Selection::Failed(vec!["A-01".to_owned(), "A-02".to_owned()]),
-                "run --profile ./acme --cluster embedded --only A-01,A-02",
+                "run --profile ./acme --cluster embedded --only 'A-01,A-02'",
             ),
         ] {
             assert_eq!(selection.reproduced(&typed), format!("ccm-conformance {command}"));
