@@ -18,7 +18,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::seen;
 use harness_testkit::{Check, Suite};
-use lines::{OLD_RELEASE, labelled};
+use lines::{OLD_RELEASE, PROFILE, labelled};
 use std::fmt::Write as _;
 use std::process::ExitCode;
 
@@ -174,7 +174,7 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
         text.push_str(&labelled("seen in:", &format!("{}: {}", bug.issue, bug.what)));
     }
     if let Some(steps) = &row.by_hand {
-        text.push_str("\n  by hand:\n");
+        text.push_str("\n  by hand, with your names in the place of words in capitals:\n");
         let setup = area.setup.iter().flat_map(|setup| setup.lines().chain([""]));
         for line in setup.chain(steps.lines()) {
             let _ = writeln!(text, "{}", format!("    {line}").trim_end());
@@ -268,6 +268,7 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
     let component = of_party(area.promised_by);
     if let Some(name) = name {
         let profile = component.map(Component::option).unwrap_or_default();
+        let profile = if profile.is_empty() { PROFILE.to_owned() } else { profile };
         let before = if row.id.starts_with("UPG-") { OLD_RELEASE } else { "" };
         text.push_str(&labelled("run it:", &format!("ccm-conformance run {profile}{before}--only {name}")));
     } else if component.is_none() {
@@ -303,7 +304,7 @@ mod tests {
             "why:",
             "decided by:",
             "provoked:",
-            "by hand:",
+            "by hand, with your names",
             "B-WATCH: 10 s",
             "kubernetes/kubernetes#123024",
             "source:",
@@ -312,7 +313,7 @@ mod tests {
             "docs contract/node-init",
             "kind yes",
             "embedded no (link-control not possible",
-            " ccm-conformance run --only NODE-INIT-10\n",
+            " ccm-conformance run --profile DIR --only NODE-INIT-10\n",
         ] {
             assert!(row.contains(part), "{part}:\n{row}");
         }

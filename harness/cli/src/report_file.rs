@@ -10,6 +10,12 @@ pub(super) fn report_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(REPORT_FILE) } else { path.to_owned() }
 }
 
+/// The report next to another file of the same run, such as its page.
+pub(super) fn report_beside(path: &Path) -> Option<PathBuf> {
+    let report = path.with_file_name(REPORT_FILE);
+    (report != path && report.is_file()).then_some(report)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -18,6 +24,10 @@ mod tests {
     fn a_folder_stands_for_the_report_in_it() {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(report_at(folder.path()), folder.path().join("report.yaml"));
+        let (page, report) = (folder.path().join("report.html"), folder.path().join("report.yaml"));
+        assert_eq!(report_beside(&page), None);
+        std::fs::write(&report, "").expect("a file");
+        assert_eq!((report_beside(&page), report_beside(&report)), (Some(report.clone()), None));
         for other in ["nope", "old/report.yaml"] {
             assert_eq!(report_at(Path::new(other)), Path::new(other));
         }

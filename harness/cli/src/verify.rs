@@ -175,9 +175,14 @@ fn verified_text(verdict: &str, subject: &str, digest: &str, output: ListOutput)
 /// `ccm-conformance attest`. Prints the statement, in a signed envelope if there is a key. Exit code 1 if
 /// `verify` refuses the report.
 pub(super) fn attest(options: &AttestOptions) -> ExitCode {
-    let run = match Run::read(&options.report, options.events.as_deref()) {
-        Ok(run) => run,
-        Err(why) => return usage(&why),
+    let key = options.key.as_deref().map(signing_key).transpose();
+    let run = Run::read(&options.report, options.events.as_deref());
+    let (key, run) = match (key, run) {
+        (Ok(key), Ok(run)) => (key, run),
+        (key, run) => {
+            let all: Vec<String> = [key.err(), run.err()].into_iter().flatten().collect();
+            return usage(&all.join("\nerror: "));
+        }
     };
     let wrong = shown(&run.findings(None)).lines;
     if !wrong.is_empty() {
@@ -185,9 +190,9 @@ pub(super) fn attest(options: &AttestOptions) -> ExitCode {
         return ExitCode::from(exit::NOT_CONFORMANT);
     }
     let made = statement(run.report(), &run.digests, options.url.as_deref());
-    let printed = made.and_then(|statement| match &options.key {
+    let printed = made.and_then(|statement| match &key {
         None => Ok(statement),
-        Some(key) => sealed(&statement, &signing_key(key)?).map_err(|error| error.to_string()),
+        Some(key) => sealed(&statement, key).map_err(|error| error.to_string()),
     });
     match printed {
         Ok(printed) => {
@@ -208,7 +213,8 @@ fn signing_key(file: &Path) -> Result<SigningKey, String> {
             mode & 0o777
         ));
     }
-    SigningKey::from_pem(&bytes_of(file)?).map_err(|error| format!("{}: {error}", file.display()))
+    let bytes = bytes_of(file).map_err(|why| format!("--key {why}"))?;
+    SigningKey::from_pem(&bytes).map_err(|error| format!("--key {}: {error}", file.display()))
 }
 
 fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {

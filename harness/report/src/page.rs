@@ -11,6 +11,8 @@ mod head;
 mod material;
 
 use super::compare::Difference;
+use super::site::escaped;
+use super::summary::{summary_without_verdict as summary, verdict_line};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use causes::causes;
@@ -79,7 +81,7 @@ pub fn to_comparison(
 
 /// The live page of a run: it requests its data from the server that it was loaded from.
 pub fn live_page() -> String {
-    framed("; connect-src 'self'", "")
+    framed("; connect-src 'self'", "", "")
 }
 
 /// The data of the live page except events and evidence: the ledger so far, and the checks that have not ended. `unended` is
@@ -131,13 +133,24 @@ fn page_of(
             break;
         }
     }
-    Ok(framed("", &pack))
+    Ok(framed("", &pack, &plain(sides)))
 }
 
-/// The page with this data; `sources` is what its policy allows in addition to its own script and style.
-fn framed(sources: &str, material: &str) -> String {
+/// The page with this data; `sources` is what its policy allows in addition to its own script and style, and `plain` what a
+/// browser without scripts shows.
+fn framed(sources: &str, material: &str, plain: &str) -> String {
     let page = FRAME.replace("@POLICY@", &format!("{}{sources}", policy())).replace("@STYLE@", STYLE);
-    page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", material)
+    // Observed text comes last, as it may contain the name of another part.
+    page.replace("@SCRIPT@", SCRIPT).replace("@MATERIAL@", material).replace("@PLAIN@", plain)
+}
+
+/// The verdict and what led to it, as text: what a browser without scripts shows.
+fn plain(sides: &[Side<'_>]) -> String {
+    let of_one = |side: &Side<'_>| {
+        let name = if side.name.is_empty() { String::new() } else { format!("{}\n", side.name) };
+        format!("<pre>{}</pre>", escaped(&(name + &verdict_line(side.ledger) + "\n" + &summary(side.ledger))))
+    };
+    sides.iter().map(of_one).collect()
 }
 
 /// The page's content security policy: a browser may run its own script, and nothing else.
@@ -229,7 +242,11 @@ mod tests {
         let failed = ledger(Outcome::Fail { message: "@SCRIPT@ <b>".to_owned() });
         let material = Material { events: "{\"at_ms\":0}\n".to_owned(), evidence };
         let page = to_page(&failed, &material, &Demands::new()).expect("a page");
-        assert!(!page.contains("alert(1)") && !page.contains("<img") && !page.contains("<b>"));
+        assert!(!page.contains("<script>alert(1)") && !page.contains("<img") && !page.contains("<b>"));
+        // Without scripts, the verdict and the failure can be read.
+        let (_, plain) = page.split_once("<noscript>").expect("text for a browser without scripts");
+        let (plain, _) = plain.split_once("</noscript>").expect("its end");
+        assert!(plain.contains("NOT CONFORMANT") && plain.contains("@SCRIPT@ &lt;b&gt;"), "{plain}");
         assert_eq!(page.matches("<script").count(), 2, "the material and the one that may run");
         assert!(unpacked(&page).contains("@SCRIPT@ <b>"));
         // The policy contains the digest of the script in the page, so that no other script runs.

@@ -176,7 +176,7 @@ pub fn to_badge_svg(ledger: &Ledger) -> String {
 }
 
 /// A text, escaped for markup and attributes.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for mark in text.chars() {
         match mark {

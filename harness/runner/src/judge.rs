@@ -2,6 +2,7 @@
 
 use super::Planned;
 use super::own_environment::leave_after_check;
+use super::starts_nowhere::starts_nowhere;
 use futures::FutureExt;
 use futures::future::join_all;
 use harness_config::contract::bugs_of;
@@ -18,7 +19,7 @@ use std::sync::Arc;
 use tokio::time::Instant;
 
 /// Judges a check on a cluster that it holds (`turn`), and writes the outcome into its entry. `lanes` are all
-/// environments of the run, for a check that judges the whole run.
+/// environments of the run: for a check that judges the whole run, and to know whether the CCM starts at all.
 pub(super) async fn judge(
     lanes: &[Arc<Session>],
     session: Arc<Session>,
@@ -29,11 +30,14 @@ pub(super) async fn judge(
     events: &CheckEvents,
 ) {
     let began_ms = session.events().now_ms();
+    let is_own = planned.check.isolation == Isolation::DedicatedCluster;
     let ready = async {
         ready(lanes, &session, planned.check.isolation).await?;
         CheckCx::new(planned.check.id, session.clone(), turn, participant).await
     };
     let cx = match ready.await {
+        // A check in an environment of its own does not judge the run.
+        Ok(cx) if is_own => cx.soaking(planned.check.soaks),
         Ok(cx) => cx.with_lanes(lanes).soaking(planned.check.soaks),
         Err(stop) => {
             entry.outcome = outcome_of(planned.check.id, Err(stop));
@@ -41,7 +45,11 @@ pub(super) async fn judge(
         }
     };
     let looked_from = Instant::now();
-    let verdict = run_body(planned, &cx).await;
+    let verdict = tokio::select! {
+        biased;
+        verdict = run_body(planned, &cx) => verdict,
+        blocked = starts_nowhere(planned.check.isolation, lanes) => Err(blocked),
+    };
     let attempt = Attempt::of(&session, planned, &verdict, began_ms, looked_from);
     entry.outcome = outcome_of(planned.check.id, verdict);
     attempt.decide(Rule::EnvironmentFailed, entry).await;
@@ -54,7 +62,7 @@ pub(super) async fn judge(
     }
     take_evidence(&session, planned, &cx, entry, events).await;
     attempt.decide(Rule::CcmRestarted, entry).await;
-    if planned.check.isolation == Isolation::DedicatedCluster
+    if is_own
         && leave_after_check(session.plan(), &entry.outcome) == Leave::Nothing
     {
         cx.leaves_it_to_its_environment();

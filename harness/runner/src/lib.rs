@@ -27,6 +27,7 @@ mod schedule;
 mod scheduler;
 mod shard;
 mod show;
+mod starts_nowhere;
 mod subject;
 mod watch;
 

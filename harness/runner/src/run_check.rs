@@ -124,7 +124,7 @@ async fn attempt(
         Ok(Some(turn)) => judge(lanes, session, planned, &mut entry, turn, participant, events).await,
         Ok(None) => {
             let in_it = async |own: Arc<Session>, turn: File, entry: &mut Entry| {
-                judge(&[], own, planned, entry, turn, None, events).await;
+                judge(lanes, own, planned, entry, turn, None, events).await;
             };
             judge_apart(&session, planned.check.environment, &mut entry, in_it).await;
         }

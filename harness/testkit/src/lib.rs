@@ -59,6 +59,7 @@ mod streams;
 mod subject;
 mod taints;
 mod trial;
+mod tried;
 mod undo;
 mod undo_steps;
 mod unmet_faults;
@@ -102,7 +103,8 @@ pub use rights::{Grant, Right};
 pub use routes::{Destination, has_no_route, keeps_route, leads_to};
 pub use services::{Balancer, Service, ServicePlan, load_balancer};
 pub use subject::{Subject, Wait};
-pub use trial::{Trial, Tried, has_ended, is_up, keeps_running, refuses, unless_it_ends};
+pub use trial::Trial;
+pub use tried::{Tried, has_ended, is_up, keeps_running, refuses, unless_it_ends};
 pub use watches::Interruption;
 pub use whole_run::{Ends, LeftObjects, Leftovers, OwnNodes, all_stay, as_before, none};
 

@@ -1,19 +1,28 @@
 //! Runs one CCM process with flags of a check: what it refuses, what it logs, what it does not do.
 
+use super::tried::Tried;
 use super::undo_steps::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
 use harness_clouds::Entry;
-use harness_core::check::{Capability, CheckError, SubjectName, chain};
-use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, holds, matcher};
+use harness_core::check::{Blocker, Capability, CheckError, SubjectName, chain};
+use harness_core::probe::{Observed, ReadError, ReadSource, poll};
 use harness_session::ccm::{KUBECONFIG, ObjectKey, Rendered, key_of, last_lines, mentions, unrecoverable};
 use harness_session::suffix;
-use k8s_openapi::api::core::v1::{ContainerState, Pod};
+use k8s_openapi::api::core::v1::Pod;
+use kube::Client;
 use kube::api::{Api, LogParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// How many log lines a failure shows.
 const SHOWN_LINES: i64 = 12;
+
+/// How long a check may wait for a trial at most; far longer than any limit of a check.
+const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// How often a trial's Pod is looked at while a check waits for something else.
+const LOOKED_AT_EVERY: Duration = Duration::from_millis(50);
 
 /// One process of the CCM, while no other runs. It is not restarted when it exits.
 ///
@@ -31,133 +40,8 @@ pub struct Trial<'a> {
     pod: ObjectKey,
     /// Its own service account, if it has one.
     account: Option<Account>,
-}
-
-/// The state of a trial.
-///
-/// ```
-/// # use harness_testkit::prelude::*; async fn check(trial: &Trial<'_>, node: &Node<'_>) -> Verdict {
-/// type Both = (Tried, Option<std::sync::Arc<k8s_openapi::api::core::v1::Node>>);
-/// let ends_first = matcher("ends with an error", |(tried, _): &Both| match tried.exit_code() {
-///     Some(code) => Observation::when(code != 0),
-///     None => Observation::Pending(String::new()),
-/// });
-/// (trial, node).becomes(ends_first).await
-/// # }
-/// ```
-#[derive(Clone, Debug)]
-pub struct Tried {
-    pod: Option<Arc<Pod>>,
-    /// The holder of the CCM's Lease.
-    leader: Option<String>,
-}
-
-impl Tried {
-    /// The exit code of its process, once it has ended.
-    pub fn exit_code(&self) -> Option<i32> {
-        let status = self.pod.as_ref()?.status.as_ref()?;
-        let mut containers = status.container_statuses.iter().flatten();
-        containers.find_map(|container| Some(container.state.as_ref()?.terminated.as_ref()?.exit_code))
-    }
-
-    /// Whether the Lease of the CCM has a holder.
-    pub fn leads(&self) -> bool {
-        self.leader.is_some()
-    }
-}
-
-impl Observed for Tried {
-    fn observed(&self) -> String {
-        let mut text = self.pod.as_ref().map_or_else(|| "no Pod".to_owned(), |pod| pod.observed());
-        if let Some(code) = self.exit_code() {
-            text.push_str(&format!(", exit code {code}"));
-        }
-        if let Some(leader) = &self.leader {
-            text.push_str(&format!(", the Lease held by {leader}"));
-        }
-        text
-    }
-}
-
-/// Its process exited with an error before it became the leader.
-///
-/// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let trial = cx.ccm_alone(&["--no-such-flag"]).await?;
-/// trial.becomes(refuses()).within(cx.limits().start()).await
-/// # }
-/// ```
-pub fn refuses() -> Matcher<Tried> {
-    matcher("is refused", |tried: &Tried| match (tried.exit_code(), &tried.leader) {
-        (_, Some(_)) => Observation::Impossible("it leads".to_owned()),
-        (Some(0), None) => Observation::Impossible("that is not an error".to_owned()),
-        (Some(_), None) => Observation::Matched(()),
-        (None, None) => Observation::Pending(String::new()),
-    })
-    .expecting("its process exited with a code other than 0")
-}
-
-/// Its process exited, with any code.
-///
-/// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>) -> Verdict {
-/// let ended = trial.becomes(has_ended()).within(cx.limits().start()).await;
-/// trial.explained(ended).await
-/// # }
-/// ```
-pub fn has_ended() -> Matcher<Tried> {
-    holds("ends", |tried: &Tried| tried.exit_code().is_some()).expecting("its process ended")
-}
-
-/// Its process has started, whatever happened then.
-///
-/// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let trial = cx.ccm_without_election().await?;
-/// trial.becomes(is_up()).within(cx.limits().start()).await
-/// # }
-/// ```
-pub fn is_up() -> Matcher<Tried> {
-    holds("has started", |tried: &Tried| {
-        let status = tried.pod.as_ref().and_then(|pod| pod.status.as_ref());
-        let mut containers = status.iter().flat_map(|status| status.container_statuses.iter().flatten());
-        let state = |of: &ContainerState| of.running.is_some() || of.terminated.is_some();
-        containers.any(|container| container.state.as_ref().is_some_and(state))
-    })
-    .expecting("a container that runs or has ended")
-}
-
-/// The matcher's result about another subject, as long as its process runs: after its exit it cannot be fulfilled any
-/// more.
-///
-/// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>, node: &Node<'_>) -> Verdict {
-/// let seen = (trial, node).becomes(unless_it_ends(initialised())).within(cx.limits().start()).await;
-/// trial.explained(seen).await?;
-/// # Ok(()) }
-/// ```
-pub fn unless_it_ends<O: 'static, T: 'static>(wanted: Matcher<O, T>) -> Matcher<(Tried, O), T> {
-    let (claim, expected) = (wanted.claim().to_owned(), wanted.expected().to_owned());
-    matcher(claim, move |(tried, other): &(Tried, O)| match (wanted.matches(other), tried.exit_code()) {
-        (Observation::Pending(_), Some(code)) => {
-            Observation::Impossible(format!("the CCM ended with exit code {code}"))
-        }
-        (seen, _) => seen,
-    })
-    .expecting(expected)
-}
-
-/// Its process runs.
-///
-/// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, trial: &Trial<'_>) -> Verdict {
-/// trial.becomes(is_up()).within(cx.limits().start()).await?;
-/// trial.keeps(keeps_running()).when("while the API server refuses its requests").await
-/// # }
-/// ```
-pub fn keeps_running() -> Matcher<Tried> {
-    holds("keeps running", |tried: &Tried| tried.pod.is_some() && tried.exit_code().is_none())
-        .expecting("its process has not exited")
+    /// Whether the check is about none of its flags, so that it exits only if it does so in every cluster.
+    is_as_shipped: bool,
 }
 
 impl<'a> Trial<'a> {
@@ -202,13 +86,61 @@ impl<'a> Trial<'a> {
         self.account.clone().map_or_else(|| self.cx.ccm_account(), Ok)
     }
 
+    /// Waits for what only a running CCM can bring about. When its process ends first, the wait is over at once.
+    ///
+    /// ```
+    /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, node: &Node<'_>) -> Verdict {
+    /// let trial = cx.ccm_alone(&["--controllers=*,-service"]).await?;
+    /// trial.while_it_runs(async { node.becomes(initialised()).within(cx.limits().start()).await }).await
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `work`, a failure with the process's last log lines. When the process ends:
+    /// [`CheckError::Blocked`] by [`Blocker::StaysUp`] if the check is about none of its flags, otherwise a violation.
+    pub async fn while_it_runs<T>(
+        &self,
+        work: impl IntoFuture<Output = Result<T, CheckError>>,
+    ) -> Result<T, CheckError> {
+        tokio::select! {
+            biased;
+            outcome = work.into_future() => self.explained(outcome).await,
+            code = self.end() => {
+                let seen = format!("the CCM ended with exit code {code}");
+                if self.is_as_shipped {
+                    let lines = last_lines_of(&self.cx.pods_client(), &self.pods(), SHOWN_LINES).await;
+                    return Err(CheckError::Blocked { by: Blocker::StaysUp, seen: seen + &lines });
+                }
+                let promise = format!("the CCM works with {}", self.name().name);
+                self.explained(Err(CheckError::violation(promise, "its process keeps running", seen))).await
+            }
+        }
+    }
+
+    /// The exit code of its process; never returns while it runs.
+    async fn end(&self) -> i32 {
+        let ended = async |seen: &mut String| {
+            let tried = Tried { pod: self.pods().pop(), leader: None };
+            *seen = tried.observed();
+            Ok(tried.exit_code())
+        };
+        match poll("its process ends", LONGEST_WAIT, LOOKED_AT_EVERY, ended).await {
+            Ok(code) => code,
+            Err::<_, ReadError>(_) => std::future::pending().await,
+        }
+    }
+
+    fn pods(&self) -> Vec<Arc<Pod>> {
+        let world = self.cx.session.ccm_site().world();
+        world.pods.find(&self.pod.namespace, &self.pod.name).into_iter().collect()
+    }
+
     /// A failure about it, with its last log lines.
     ///
     /// # Errors
     /// The given failure.
     pub async fn explained<T>(&self, outcome: Result<T, CheckError>) -> Result<T, CheckError> {
-        let pod = self.cx.session.ccm_site().world().pods.find(&self.pod.namespace, &self.pod.name);
-        self.cx.explained_by(pod.as_slice(), outcome).await
+        self.cx.explained_by(&self.pods(), outcome).await
     }
 }
 
@@ -265,7 +197,17 @@ impl CheckCx {
     pub async fn ccm_without_election(&self) -> Result<Trial<'_>, CheckError> {
         let takes = self.declares(Capability::LeaderElection) && self.declares(Capability::FrameworkFlags);
         let unelected: &[&str] = if takes { &["--leader-elect=false"] } else { &[] };
-        self.ccm_alone(&self.without_routes(unelected)).await
+        let trial = self.ccm_alone(&self.without_routes(unelected)).await?;
+        Ok(Trial { is_as_shipped: true, ..trial })
+    }
+
+    /// Like [`CheckCx::ccm_alone`], for checks that are about none of its flags: if the CCM ends, they are blocked.
+    ///
+    /// # Errors
+    /// Those of [`CheckCx::ccm_alone`].
+    pub async fn ccm_as_shipped(&self) -> Result<Trial<'_>, CheckError> {
+        let trial = self.ccm_alone(&self.without_routes(&[])).await?;
+        Ok(Trial { is_as_shipped: true, ..trial })
     }
 
     /// Like [`CheckCx::ccm_alone`], but with its own service account. Its permissions are what `grants` returns for those
@@ -336,11 +278,8 @@ impl CheckCx {
         outcome: Result<T, CheckError>,
     ) -> Result<T, CheckError> {
         let Err(CheckError::Violation(mut violation)) = outcome else { return outcome };
-        let mut lines = String::new();
-        for pod in pods {
-            lines.push_str(&last_lines(&self.pods_client(), pod, SHOWN_LINES).await);
-        }
-        violation.explained = (!pods.is_empty()).then(|| harness_core::secrets::redact(lines));
+        let lines = last_lines_of(&self.pods_client(), pods, SHOWN_LINES).await;
+        violation.explained = (!pods.is_empty()).then_some(lines);
         Err(CheckError::Violation(violation))
     }
 
@@ -354,7 +293,7 @@ impl CheckCx {
         self.session.ccm().apply_rendered(&rendered).await?;
         self.caught_up(|| self.session.ccm_site().world().pods.find(&pod.namespace, &pod.name).is_some())
             .await?;
-        Ok(Trial { cx: self, arguments: arguments.join(" "), pod, account })
+        Ok(Trial { cx: self, arguments: arguments.join(" "), pod, account, is_as_shipped: false })
     }
 
     pub(super) async fn undo_trial(&self, name: &str) -> Result<(), String> {
@@ -366,41 +305,11 @@ impl CheckCx {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use serde_json::json;
-
-    fn tried(code: Option<i32>, leader: Option<&str>) -> Tried {
-        let state = match code {
-            Some(code) => json!({"terminated": {"exitCode": code}}),
-            None => json!({"running": {}}),
-        };
-        let pod = json!({"metadata": {"name": "p", "namespace": "n"}, "status": {"phase": "Running", "containerStatuses": [{
-            "name": "c", "image": "i", "imageID": "", "ready": true, "restartCount": 0, "state": state,
-        }]}});
-        Tried {
-            pod: Some(Arc::new(serde_json::from_value(pod).expect("a Pod"))),
-            leader: leader.map(str::to_owned),
-        }
+/// The last log lines of these Pods, without secrets.
+async fn last_lines_of(client: &Client, pods: &[Arc<Pod>], lines: i64) -> String {
+    let mut text = String::new();
+    for pod in pods {
+        text.push_str(&last_lines(client, pod, lines).await);
     }
-
-    #[test]
-    fn an_ended_process_is_not_waited_for() {
-        let is_there = || unless_it_ends(holds("is there", |there: &bool| *there));
-        assert_eq!(is_there().matches(&(tried(None, None), false)), Observation::Pending(String::new()));
-        assert_eq!(is_there().matches(&(tried(Some(1), None), true)), Observation::Matched(()));
-        assert!(matches!(is_there().matches(&(tried(Some(1), None), false)), Observation::Impossible(_)));
-    }
-
-    #[test]
-    fn only_an_end_with_an_error_before_it_leads_is_a_refusal() {
-        assert_eq!(refuses().matches(&tried(Some(1), None)), Observation::Matched(()));
-        assert_eq!(refuses().matches(&tried(None, None)), Observation::Pending(String::new()));
-        for other in [tried(Some(0), None), tried(None, Some("me")), tried(Some(1), Some("me"))] {
-            assert!(matches!(refuses().matches(&other), Observation::Impossible(_)), "{}", other.observed());
-        }
-        assert_eq!(has_ended().matches(&tried(Some(0), None)), Observation::Matched(()));
-        assert_eq!(has_ended().matches(&tried(None, None)), Observation::when(false));
-    }
+    harness_core::secrets::redact(text)
 }

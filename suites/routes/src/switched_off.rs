@@ -21,11 +21,11 @@ pub(super) const CHECKS: &[Check] = &[
 
 async fn leaves_routes_alone(cx: &CheckCx) -> Verdict {
     let before = cx.cloud().mark_now().await?;
-    cx.ccm_alone(&["--configure-cloud-routes=false"]).await?;
+    let alone = cx.ccm_alone(&["--configure-cloud-routes=false"]).await?;
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("a")).await?);
     let node = cx.node(machine.node().pod_cidrs(&[&network.cidr()])).await?;
     let initialised = node.becomes(initialised()).within(cx.limits().start());
-    initialised.when("by the controllers that are left").await?;
+    alone.while_it_runs(initialised.when("by the controllers that are left")).await?;
     // A provider may look at its network once when it starts.
     let calls = cx.cloud().calls().of(&[Op::RouteList, Op::RouteCreate, Op::RouteDelete]);
     let (started, calls) = (calls.clone().writes().since(before), calls.since(cx.cloud().mark_now().await?));

@@ -231,7 +231,7 @@ fn holds_untouched(foreign: LoadBalancer) -> Matcher<Inventory> {
 async fn cleans_up_after_missed_deletions(cx: &CheckCx) -> Verdict {
     let alone = cx.ccm_without_election().await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
-    let web = alone.explained(web.provisioned().await).await?;
+    let web = alone.while_it_runs(web.provisioned()).await?;
     web.rests().await?;
     let interruption = cx.interrupt_watches().await?;
     web.delete().await?;

@@ -71,12 +71,16 @@ fn folder(path: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Problem>) -
         if !entry.file_type().is_file() || !manifest || of_tool {
             continue;
         }
+        let source = file(entry.path())?;
+        if is_of_harness(&source) {
+            continue;
+        }
         found += 1;
         if found > MOST_FILES {
             let what = format!("contains more than {MOST_FILES} manifests");
             return Err(Problem::of_file(&name, what, "name the files that belong to the CCM"));
         }
-        sources.push(file(entry.path())?);
+        sources.push(source);
     }
     if found == 0 {
         return Err(Problem::of_file(
@@ -86,6 +90,13 @@ fn folder(path: &Path, sources: &mut Vec<Source>, problems: &mut Vec<Problem>) -
         ));
     }
     Ok(())
+}
+
+/// Whether a file in the folder of a profile is one that only the harness reads: the profile, its schema, a finding.
+fn is_of_harness(source: &Source) -> bool {
+    let first = || source.text.lines().find(|line| !line.is_empty() && !line.starts_with('#'));
+    source.name.ends_with(".schema.json")
+        || first().is_some_and(|line| line.starts_with("apiVersion: ccm-conformance/"))
 }
 
 fn file(path: &Path) -> Result<Source, Problem> {
@@ -189,5 +200,18 @@ impl Problem {
     fn of_file(name: &str, what: String, hint: &str) -> Problem {
         let place = Place { file: Arc::from(name), line: 0, column: 1 };
         Problem { place, severity: Severity::Unreadable, what, hint: hint.to_owned() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn files_that_only_the_harness_reads_are_not_manifests() {
+        let is_its = |name, text| is_of_harness(&Source::new(name, text));
+        assert!(is_its("acme/profile.yaml", "# a comment\n\napiVersion: ccm-conformance/v1\nkind: Profile\n"));
+        assert!(is_its("acme/profile.schema.json", "{}"));
+        assert!(!is_its("acme/manifests/ccm.yaml", "---\napiVersion: apps/v1\nkind: Deployment\n"));
     }
 }

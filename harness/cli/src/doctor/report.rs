@@ -38,8 +38,11 @@ fn standing(one: &Examined) -> String {
     if !hindered.is_empty() {
         return format!("does not work: {}", hindered.join(", "));
     }
+    let old: Vec<&str> =
+        one.requirements.iter().filter(|one| one.state == State::TooOld).map(|one| one.what).collect();
     match facts(one.cluster).fidelity {
         Fidelity::Simulated => "works (a simulation: a result is at most partial)".to_owned(),
+        Fidelity::Real if !old.is_empty() => format!("works in part; too old: {}", old.join(", ")),
         Fidelity::Real => "works".to_owned(),
         Fidelity::Absent => {
             "works (for profiles of 'kind: image-credentials' and 'network-proxy')".to_owned()

@@ -2,6 +2,9 @@
 
 use harness_core::output;
 
+/// The option that names the CCM under test; without it the reference CCM is tested.
+pub(super) const PROFILE: &str = "--profile DIR ";
+
 /// The option that checks of upgrades need.
 pub(super) const OLD_RELEASE: &str = "--upgrade-from binary:PATH ";
 

@@ -1,9 +1,9 @@
 //! Explains names of the contract and of the program other than those of rows and checks: time limits, bugs of real CCMs,
 //! suites and profiles of conformance.
 
-use super::lines::{OLD_RELEASE, labelled};
+use super::lines::{OLD_RELEASE, PROFILE, labelled};
 use harness_config::contract::{Bug, ConformanceProfile, Contract, bugs};
-use harness_core::check::{Level, row_of};
+use harness_core::check::{Level, Party, row_of};
 use harness_testkit::Suite;
 use std::collections::BTreeSet;
 
@@ -54,7 +54,8 @@ fn of_suite(suite: &Suite) -> String {
     text.push_str(&labelled("rows:", &rows.join(", ")));
     text.push_str(&labelled("checks:", &format!("ccm-conformance list --suite {}", suite.name)));
     let before = if suite.checks().any(|check| check.upgrades) { OLD_RELEASE } else { "" };
-    text.push_str(&labelled("run it:", &format!("ccm-conformance run {before}--suite {}", suite.name)));
+    let profile = if suite.judges == Party::Ccm { PROFILE } else { "" };
+    text.push_str(&labelled("run it:", &format!("ccm-conformance run {profile}{before}--suite {}", suite.name)));
     text
 }
 
@@ -95,7 +96,7 @@ mod tests {
                 "kubernetes/kubernetes#123024",
                 &["a bug that users of a real CCM met", "never got a providerID"],
             ),
-            ("taint-removal", &["a suite of 1 checks", "Nodes start", "run --suite taint-removal"]),
+            ("taint-removal", &["a suite of 1 checks", "Nodes start", "run --profile DIR --suite taint-removal"]),
             ("node", &["node  a profile of conformance", "list --profile node"]),
         ] {
             let text = explained(id).unwrap_or_else(|| panic!("{id} is not explained"));

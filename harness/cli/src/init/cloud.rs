@@ -91,8 +91,9 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
     let first: String = first.iter().map(|part| format!("{part} ")).collect();
     text.push_str(&format!(
         "  ccm-conformance driver check --command {first}{path}{shown}/{program} --listen '${{DRIVER_LISTEN}}' --token-file \
-         '${{DRIVER_TOKEN_FILE}}'\n  ccm-conformance run --cluster embedded --profile {path}{shown}\nThen put your simulator in the \
-         place of {}, and your CCM's manifests in those of the reference CCM.\n",
+         '${{DRIVER_TOKEN_FILE}}'\n  ccm-conformance run --cluster embedded --profile {path}{shown}    # tests the reference CCM with this \
+         driver\nThen put your simulator in the place of {}, and your CCM's manifests and image in those of the reference CCM: until \
+         then the result says nothing about your CCM.\n",
         skeleton.simulator
     ));
     Ok(text)

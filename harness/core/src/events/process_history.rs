@@ -23,6 +23,7 @@ pub struct ProcessHistory {
     services: BTreeMap<String, String>,
     created: u64,
     ownerless: u64,
+    has_led: bool,
 }
 
 /// One Pod of a replica.
@@ -102,11 +103,17 @@ impl fmt::Display for End {
 }
 
 impl ProcessHistory {
+    /// Whether the CCM has led on any cluster.
+    pub fn has_led(&self) -> bool {
+        self.has_led
+    }
+
     /// Adds the next event.
     pub(super) fn take(&mut self, event: &Event) {
         let Some(lane) = event.lane else { return };
         match &event.event {
             Payload::CcmLeads => {
+                self.has_led = true;
                 self.pods_of(lane).for_each(|pod| {
                     (pod.steady, pod.disturbed_by, pod.recovered_ms) = (true, None, None);
                 });

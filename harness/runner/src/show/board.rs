@@ -33,6 +33,7 @@ struct State {
     blockers: BTreeSet<String>,
     passed: usize,
     failed: usize,
+    blocked: usize,
     /// The estimate of the time that was left at a moment.
     left: (Instant, Duration),
 }
@@ -47,6 +48,7 @@ impl Board {
             blockers: BTreeSet::new(),
             passed: 0,
             failed: 0,
+            blocked: 0,
             left,
         };
         Board { total: forecast.checks.len(), whole, forecast, began, max_fail, state: Mutex::new(state) }
@@ -72,6 +74,7 @@ impl Board {
         state.ended.insert(entry.id.clone());
         match &entry.outcome {
             Outcome::Pass => state.passed += 1,
+            Outcome::Blocked { .. } => state.blocked += 1,
             outcome if is_trouble(outcome) => state.failed += 1,
             _ => {}
         }
@@ -86,8 +89,10 @@ impl Board {
     /// Why no further check starts, if none does.
     pub(super) fn stopped(&self) -> Option<String> {
         let most = self.max_fail?;
-        let failed = self.lock().failed;
-        (failed >= most).then(|| format!("not started, as {failed} failed before it (--max-fail {most})"))
+        let state = self.lock();
+        let failed = state.failed + state.blocked;
+        let what = if state.blocked > 0 { "failed or were blocked" } else { "failed" };
+        (failed >= most).then(|| format!("not started, as {failed} {what} before it (--max-fail {most})"))
     }
 
     /// Everything in a line of at most so many columns: the slowest running check gets what is left of them, and a bar is
@@ -97,10 +102,18 @@ impl Board {
         let (done, total) = (state.ended.len(), self.total);
         let spent = now.saturating_duration_since(self.began);
         let (at, left) = state.left;
-        let left = left.saturating_sub(now.saturating_duration_since(at)).max(Duration::from_secs(1));
-        let left = if done < total { format!(", about {} left", about(left)) } else { String::new() };
+        let left = left.saturating_sub(now.saturating_duration_since(at));
+        let left = match left {
+            _ if done >= total => String::new(),
+            Duration::ZERO => ", longer than estimated".to_owned(),
+            left => format!(", about {} left", about(left.max(Duration::from_secs(1)))),
+        };
+        let blocked = match state.blocked {
+            0 => String::new(),
+            blocked => format!(" {blocked} blocked"),
+        };
         let counts = format!(
-            "{done}/{total} {} running {} passed {} failed",
+            "{done}/{total} {} running {} passed {} failed{blocked}",
             state.running.len(),
             state.passed,
             state.failed
@@ -177,6 +190,18 @@ mod tests {
         for columns in 0..100 {
             assert!(board.line(columns, at(100)).chars().count() <= columns);
         }
+    }
+
+    #[test]
+    fn blocked_checks_are_counted_apart_and_an_exceeded_estimate_is_named() {
+        let began = Instant::now();
+        let board = board(None, began);
+        let blocked = Outcome::Blocked { by: "OBS-10".to_owned(), message: "m".to_owned() };
+        board.end(&entry("NODE-INIT-01", blocked), began);
+        board.begin("SVC-UPD-01.node-port");
+        let line = board.line(79, began + Duration::from_secs(100));
+        assert!(line.starts_with("1/2 1 running 0 passed 0 failed 1 blocked, "), "{line}");
+        assert!(line.contains(", longer than estimated"), "{line}");
     }
 
     #[test]

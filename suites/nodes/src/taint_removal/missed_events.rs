@@ -22,7 +22,7 @@ async fn initialises_missed_nodes(cx: &CheckCx) -> Verdict {
     let (_, before) = registered(cx, machine("before")).await?;
     let worked =
         before.becomes(initialised()).within(cx.limits().start()).when("before any watch is interrupted");
-    alone.explained(worked.await).await?;
+    alone.while_it_runs(worked).await?;
     let interruption = cx.interrupt_watches().await?;
     let (_, missed) = registered(cx, machine("missed")).await?;
     // A later write would be reported by the next watch. The cluster's controllers may have been interrupted

@@ -30,11 +30,10 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 async fn gives_nothing_up(cx: &CheckCx) -> Verdict {
-    let trial = cx.ccm_alone(&cx.without_routes(&[])).await?;
+    let trial = cx.ccm_as_shipped().await?;
     let (_, first) = registered(cx, machine("first")).await?;
-    let begun =
-        first.becomes(initialised()).within(cx.limits().start()).when("before anything is refused").await;
-    trial.explained(begun).await?;
+    let begun = first.becomes(initialised()).within(cx.limits().start()).when("before anything is refused");
+    trial.while_it_runs(begun).await?;
     let web = cx.service(load_balancer("web").port(80)).await?;
     web.balancer().becomes(one_active()).within(cx.limits().load_balancer()).await?;
     web.becomes(keeps_finalizer()).await?;

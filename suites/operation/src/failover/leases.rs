@@ -59,9 +59,8 @@ async fn leads_by_another_name(cx: &CheckCx) -> Verdict {
     let flag = format!("--leader-elect-resource-name={name}");
     let alone = cx.ccm_as(least_rights(cx), &[&flag]).await?;
     let (_, node) = registered(cx, machine("led")).await?;
-    let led =
-        node.becomes(initialised()).within(cx.limits().start()).when("by a CCM with another Lease").await;
-    alone.explained(led).await?;
+    let led = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM with another Lease");
+    alone.while_it_runs(led).await?;
     own.becomes(held()).await?;
     usual.let_go().await
 }
@@ -86,12 +85,13 @@ async fn migrates(cx: &CheckCx) -> Verdict {
     let migration = cx.lease_named(MIGRATION).is_taken().await?;
     let alone = cx.ccm_as(least_rights(cx), &["--enable-leader-migration=true"]).await?;
     let (_, node) = registered(cx, machine("led")).await?;
-    let outcome = node.becomes(initialised()).within(cx.limits().start()).await;
+    let led = node.becomes(initialised()).within(cx.limits().start());
+    let outcome = alone.while_it_runs(led).await;
     if alone.is(has_ended()).await.is_ok() {
         cx.record("migration", "the flag is refused");
         return Ok(());
     }
-    alone.explained(outcome).await?;
+    outcome?;
     let lost = cx.machine(machine("lost")).await?;
     let lost_node = cx.node(lost.initialised_node().ready(Ready::False)).await?;
     lost.delete().await?;

@@ -138,7 +138,7 @@ async fn continues_without_routes(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("routed")).await?;
     let node = cx.node(machine.node().pod_cidrs(&["10.244.200.0/24"])).await?;
     let worked = node.becomes(initialised()).within(cx.limits().start());
-    alone.explained(worked.when("by a CCM that keeps running").await).await?;
+    alone.while_it_runs(worked.when("by a CCM that keeps running")).await?;
     let both_of_it = (&alone, &routes);
     let none = holds("asks for no routes", |calls: &Vec<Entry>| calls.is_empty()).expecting(
         "no calls about routes (if the CCM implements Routes, the profile needs 'capabilities.routes: true')",

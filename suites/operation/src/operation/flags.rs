@@ -174,7 +174,7 @@ async fn without_services(cx: &CheckCx, name: &str, window: Duration) -> Verdict
     let calls = unserved.calls();
     let (_, witness) = registered(cx, machine("witness")).await?;
     let works = witness.becomes(initialised()).within(cx.limits().start());
-    alone.explained(works.when("by the controllers that are left").await).await?;
+    alone.while_it_runs(works.when("by the controllers that are left")).await?;
     (&unserved, &calls).keeps(left_alone()).within(window).await
 }
 

@@ -60,11 +60,14 @@ pub(super) async fn join<'a>(
 
 /// Starts a separate CCM and waits until it works.
 pub(super) async fn begin<'a>(cx: &'a CheckCx, arguments: &[&str]) -> Result<Trial<'a>, CheckError> {
-    let alone = cx.ccm_alone(&cx.without_routes(arguments)).await?;
+    let alone = match arguments {
+        [] => cx.ccm_as_shipped().await?,
+        _ => cx.ccm_alone(&cx.without_routes(arguments)).await?,
+    };
     let first = cx.machine(machine("first")).await?;
     let node = cx.node(first.node().ready(Ready::True)).await?;
-    let begun = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM by itself").await;
-    alone.explained(begun).await?;
+    let begun = node.becomes(initialised()).within(cx.limits().start()).when("by a CCM by itself");
+    alone.while_it_runs(begun).await?;
     Ok(alone)
 }
 

@@ -1,0 +1,79 @@
+//! A CCM that crash-loops on the clusters of the run cannot pass a check that starts it on a cluster of its own either.
+//! Such a check does not wait for its time limit.
+
+use harness_core::check::{Blocker, CheckError, Isolation};
+use harness_core::probe::{ReadError, poll};
+use harness_session::ccm::Form;
+use harness_session::{CcmState, Session};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// How often the states of the clusters are read.
+const EVERY: Duration = Duration::from_secs(1);
+/// Far longer than any check waits.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
+
+/// Whether a check of this kind starts the CCM itself.
+fn starts_it_itself(isolation: Isolation) -> bool {
+    matches!(isolation, Isolation::DedicatedCluster | Isolation::FreshCluster)
+}
+
+/// Returns once the CCM has crash-looped on a cluster of the run and has never led; never for a check that does not start
+/// the CCM itself.
+pub(super) async fn starts_nowhere(isolation: Isolation, lanes: &[Arc<Session>]) -> CheckError {
+    if !starts_it_itself(isolation) {
+        return std::future::pending().await;
+    }
+    let look = async |seen: &mut String| {
+        let states: Vec<CcmState> = lanes.iter().filter_map(|lane| lane.ccm_state().ok()).collect();
+        *seen = format!("{states:?}");
+        let has_led = || lanes.iter().any(|lane| lane.events().fold().conduct().has_led());
+        Ok(crash_looped(&states).filter(|_| !has_led()))
+    };
+    match poll("the CCM crash-loops on every cluster", LONGEST, EVERY, look).await {
+        Ok(seen) => CheckError::Blocked { by: Blocker::StaysUp, seen },
+        Err::<_, ReadError>(_) => std::future::pending().await,
+    }
+}
+
+/// What was seen of a CCM that crash-looped on one of the clusters, unless it is deployed on another.
+fn crash_looped(states: &[CcmState]) -> Option<String> {
+    let is_deployed = |state: &CcmState| match state {
+        CcmState::Settled { form } | CcmState::Returning { form } => *form != Form::Absent,
+        CcmState::Broken { .. } => false,
+    };
+    if states.iter().any(is_deployed) {
+        return None;
+    }
+    states.iter().find_map(|state| match state {
+        CcmState::Broken { why, by: Some(Blocker::StaysUp) } => Some(why.clone()),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_ccm_starts_nowhere_once_it_crash_looped_and_is_deployed_on_no_other_cluster() {
+        let broken = |by| CcmState::Broken { why: "exit code 1".to_owned(), by };
+        let loops = || broken(Some(Blocker::StaysUp));
+        let settled = |form| CcmState::Settled { form };
+        let seen = Some("exit code 1".to_owned());
+        assert_eq!(crash_looped(&[loops(), settled(Form::Absent)]), seen);
+        assert_eq!(crash_looped(&[loops(), settled(Form::Replicas)]), None, "it leads elsewhere");
+        assert_eq!(crash_looped(&[loops(), CcmState::Returning { form: Form::Replicas }]), None);
+        assert_eq!(crash_looped(&[settled(Form::Absent)]), None, "it was not tried yet");
+        assert_eq!(crash_looped(&[broken(Some(Blocker::Elects))]), None, "it runs");
+        assert_eq!(crash_looped(&[broken(None)]), None, "the environment is to blame");
+    }
+
+    #[test]
+    fn only_a_check_that_starts_the_ccm_is_cut_short() {
+        for isolation in [Isolation::Shared, Isolation::Alone, Isolation::AfterTheRun, Isolation::NoCluster] {
+            assert!(!starts_it_itself(isolation));
+        }
+        assert!(starts_it_itself(Isolation::FreshCluster) && starts_it_itself(Isolation::DedicatedCluster));
+    }
+}
