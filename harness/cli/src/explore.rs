@@ -6,15 +6,18 @@ use super::planning::planned;
 use harness_clusters::{Lifetime, facts};
 use harness_components::component::Change;
 use harness_config::{Profile, Source};
+use harness_core::check::chain;
 use harness_core::events::{EVENTS_FILE, Events};
 use harness_core::progress::Terminal;
 use harness_core::{files, output};
 use harness_explore::{
-    Ended, Exploration, Finding, PATTERNS, Pattern, Results, Scenario, SharedResults, TRIALS_FILE, Trialed,
+    Ended, Exploration, Finding, PAGE_FILE, PATTERNS, Pattern, Results, Scenario, SharedResults, TRIALS_FILE,
+    Trialed,
 };
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
 use harness_session::settle;
+use harness_session::up::startable;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -84,6 +87,11 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     });
     guard(runtime.handle(), cancel.clone(), ORDERLY, last.clone());
     let (plan, why) = runtime.block_on(settle(plan));
+    if let Err(error) = startable(&plan)
+        && error.is_usage()
+    {
+        return Err(chain(&error));
+    }
     why.iter().for_each(|why| events.say(why));
     let lifetime = facts(plan.cluster.backend()).lifetime;
     if !beyond.is_empty() {
@@ -212,7 +220,10 @@ pub(super) fn is_exploration(folder: &Path) -> bool {
 fn write(results: &Results, folder: &Path, events: &Events) -> bool {
     let made = files::create_folder(folder).map_err(|error| format!("--out {}: {error}", folder.display()));
     let written = made.and_then(|()| results.write(folder));
-    events.say(format!("{results}; {}", folder.display()));
+    events.say(results.to_string());
+    if written.is_ok() {
+        events.say(format!("wrote {}", folder.join(PAGE_FILE).display()));
+    }
     if !results.findings.is_empty() {
         events.say(format!(
             "findings: {}/findings; 'explore --replay FILE' with the same CCM carries one of them out again",

@@ -13,8 +13,8 @@ use std::time::Duration;
 pub const TRIALS_FILE: &str = "explore.json";
 /// The name of the JUnit report.
 const JUNIT_FILE: &str = "explore-junit.xml";
-/// The name of the page for browsers.
-const PAGE_FILE: &str = "explore.html";
+/// The page with the results.
+pub const PAGE_FILE: &str = "explore.html";
 /// The folder with a file for each finding.
 const FINDINGS_FOLDER: &str = "findings";
 

@@ -169,15 +169,16 @@ impl fmt::Display for Results {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (trials, pairs) = (self.trials.len(), self.tried_pairs());
         let singles = self.trials.iter().filter(|trial| trial.patterns.len() == 1).count();
+        let plain = trials - singles - pairs;
         write!(
             f,
-            "{trials} trials in {} s: {} points, {singles} of {} plans with one fault",
+            "tried {trials} histories in {} s: {plain} without a fault, {singles} of the {} that have one fault (at one of {} points)",
             self.took_ms / 1000,
+            singles + self.left,
             self.points,
-            singles + self.left
         )?;
         if self.pairs > 0 {
-            write!(f, ", {pairs} of {} pairs", self.pairs)?;
+            write!(f, ", {pairs} of the {} that have two", self.pairs)?;
         }
         let unreached = self.count(Ended::NotReached);
         if unreached > 0 {
@@ -219,7 +220,7 @@ pub(crate) mod tests {
     #[test]
     fn the_summary_has_the_numbers() {
         let shown = results().to_string();
-        let counts = "2 trials in 3 s: 3 points, 0 of 5 plans with one fault";
+        let counts = "tried 2 histories in 3 s: 2 without a fault, 0 of the 5 that have one fault (at one of 3 points)";
         assert_eq!(shown, format!("{counts}; 0 findings, 1 more that were not seen every time"));
     }
 

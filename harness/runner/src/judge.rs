@@ -62,9 +62,7 @@ pub(super) async fn judge(
     }
     take_evidence(&session, planned, &cx, entry, events).await;
     attempt.decide(Rule::CcmRestarted, entry).await;
-    if is_own
-        && leave_after_check(session.plan(), &entry.outcome) == Leave::Nothing
-    {
+    if is_own && leave_after_check(session.plan(), &entry.outcome) == Leave::Nothing {
         cx.leaves_it_to_its_environment();
     }
     clean_up(&session, &cx, entry).await;

@@ -3,7 +3,6 @@
 
 use harness_core::check::{Blocker, CheckError, Isolation};
 use harness_core::probe::{ReadError, poll};
-use harness_session::ccm::Form;
 use harness_session::{CcmState, Session};
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,15 +35,8 @@ pub(super) async fn starts_nowhere(isolation: Isolation, lanes: &[Arc<Session>])
     }
 }
 
-/// What was seen of a CCM that crash-looped on one of the clusters, unless it is deployed on another.
+/// What was seen of a CCM that crash-looped on one of the clusters.
 fn crash_looped(states: &[CcmState]) -> Option<String> {
-    let is_deployed = |state: &CcmState| match state {
-        CcmState::Settled { form } | CcmState::Returning { form } => *form != Form::Absent,
-        CcmState::Broken { .. } => false,
-    };
-    if states.iter().any(is_deployed) {
-        return None;
-    }
     states.iter().find_map(|state| match state {
         CcmState::Broken { why, by: Some(Blocker::StaysUp) } => Some(why.clone()),
         _ => None,
@@ -54,17 +46,16 @@ fn crash_looped(states: &[CcmState]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use harness_session::ccm::Form;
 
     #[test]
-    fn a_ccm_starts_nowhere_once_it_crash_looped_and_is_deployed_on_no_other_cluster() {
+    fn a_ccm_starts_nowhere_once_it_crash_looped_on_one_cluster() {
         let broken = |by| CcmState::Broken { why: "exit code 1".to_owned(), by };
         let loops = || broken(Some(Blocker::StaysUp));
-        let settled = |form| CcmState::Settled { form };
+        let absent = || CcmState::Settled { form: Form::Absent };
         let seen = Some("exit code 1".to_owned());
-        assert_eq!(crash_looped(&[loops(), settled(Form::Absent)]), seen);
-        assert_eq!(crash_looped(&[loops(), settled(Form::Replicas)]), None, "it leads elsewhere");
-        assert_eq!(crash_looped(&[loops(), CcmState::Returning { form: Form::Replicas }]), None);
-        assert_eq!(crash_looped(&[settled(Form::Absent)]), None, "it was not tried yet");
+        assert_eq!(crash_looped(&[absent(), loops()]), seen);
+        assert_eq!(crash_looped(&[absent()]), None, "it was not tried yet");
         assert_eq!(crash_looped(&[broken(Some(Blocker::Elects))]), None, "it runs");
         assert_eq!(crash_looped(&[broken(None)]), None, "the environment is to blame");
     }

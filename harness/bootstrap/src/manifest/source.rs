@@ -210,7 +210,10 @@ mod tests {
     #[test]
     fn files_that_only_the_harness_reads_are_not_manifests() {
         let is_its = |name, text| is_of_harness(&Source::new(name, text));
-        assert!(is_its("acme/profile.yaml", "# a comment\n\napiVersion: ccm-conformance/v1\nkind: Profile\n"));
+        assert!(is_its(
+            "acme/profile.yaml",
+            "# a comment\n\napiVersion: ccm-conformance/v1\nkind: Profile\n"
+        ));
         assert!(is_its("acme/profile.schema.json", "{}"));
         assert!(!is_its("acme/manifests/ccm.yaml", "---\napiVersion: apps/v1\nkind: Deployment\n"));
     }

@@ -55,7 +55,10 @@ fn of_suite(suite: &Suite) -> String {
     text.push_str(&labelled("checks:", &format!("ccm-conformance list --suite {}", suite.name)));
     let before = if suite.checks().any(|check| check.upgrades) { OLD_RELEASE } else { "" };
     let profile = if suite.judges == Party::Ccm { PROFILE } else { "" };
-    text.push_str(&labelled("run it:", &format!("ccm-conformance run {profile}{before}--suite {}", suite.name)));
+    text.push_str(&labelled(
+        "run it:",
+        &format!("ccm-conformance run {profile}{before}--suite {}", suite.name),
+    ));
     text
 }
 
@@ -96,7 +99,10 @@ mod tests {
                 "kubernetes/kubernetes#123024",
                 &["a bug that users of a real CCM met", "never got a providerID"],
             ),
-            ("taint-removal", &["a suite of 1 checks", "Nodes start", "run --profile DIR --suite taint-removal"]),
+            (
+                "taint-removal",
+                &["a suite of 1 checks", "Nodes start", "run --profile DIR --suite taint-removal"],
+            ),
             ("node", &["node  a profile of conformance", "list --profile node"]),
         ] {
             let text = explained(id).unwrap_or_else(|| panic!("{id} is not explained"));

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// The command.
 pub const RECORDER: &str = "image-credential-recorder";
 /// Time limit for the registry, which is on the same machine.
-const LIMIT: Duration = Duration::from_secs(5);
+const LIMIT: Duration = Duration::from_secs(20);
 /// Maximum size of a request or response that is passed on, in bytes: far more than needed, but it protects the node's
 /// memory.
 const MOST: usize = 16 << 20;
