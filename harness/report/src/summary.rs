@@ -227,6 +227,9 @@ fn noted(ledger: &Ledger, text: &mut String) {
     }
 }
 
+/// How many checks with the same cause are listed after the first.
+const MOST_OTHERS: usize = 24;
+
 fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entry) -> bool) {
     let found: Vec<&Entry> = ledger.entries.iter().filter(|e| wanted(e)).collect();
     if found.is_empty() {
@@ -248,9 +251,13 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
         if let Some(evidence) = &entry.evidence {
             put!(text, "  {:<width$}          evidence: {evidence}", "");
         }
-        for (line, ids) in others.chunks(6).enumerate() {
+        let shown = others.len().min(MOST_OTHERS);
+        for (line, ids) in others[..shown].chunks(6).enumerate() {
             let lead = if line == 0 { "and so: " } else { "        " };
             put!(text, "  {:<width$}          {lead}{}", "", ids.join(", "));
+        }
+        if others.len() > shown {
+            put!(text, "  {:<width$}                  and {} more (report.yaml)", "", others.len() - shown);
         }
     }
 }
