@@ -1,5 +1,5 @@
 //! The project's automation, for CI and for developers: `cargo xtask lint`, `tidy`, `coverage`, `book`, `site`,
-//! `clients`, `page`, `picture`, `fuzz`, `hard`, `release`, `rehearse`, `cold-build`, `conformance`, `controls`.
+//! `clients`, `page`, `picture`, `fuzz`, `hard`, `tally`, `release`, `rehearse`, `cold-build`, `conformance`, `controls`.
 
 mod book;
 mod clients;
@@ -12,7 +12,9 @@ mod picture;
 mod process;
 mod python;
 mod release;
+mod run_figures;
 mod site;
+mod tally;
 mod tidy;
 
 use anyhow::Result;
@@ -62,6 +64,8 @@ enum Task {
     /// Measure what the harness and its machine have to withstand: kills, malformed inputs, secrets that a
     /// CCM prints, clouds that fail, hostile CCMs, unauthorised access
     Hard(hard::Options),
+    /// Carry out full runs of the reference CCM and count how they end; it must pass each of them
+    Tally(tally::Options),
     /// Write the assets of a release into one folder: static program, image, completions, manuals, schemas,
     /// manifests, chart, packages, bill of materials, checksums
     Release(release::Options),
@@ -106,6 +110,7 @@ fn main() -> ExitCode {
         Task::Picture => picture::draw(),
         Task::Fuzz { seconds, seed } => fuzz::run(seconds, seed),
         Task::Hard(options) => hard::measure(&options),
+        Task::Tally(options) => tally::tally(&options),
         Task::Release(options) => release::release(&options),
         Task::Rehearse(options) => release::rehearsal::rehearse(&options),
         Task::ColdBuild { package, profile } => cold_build::measure(&package, &profile),

@@ -5,9 +5,8 @@ use super::disturbance::{Disturbance, disturb};
 use super::kills::On;
 use super::watched::until_it_ends;
 use crate::process::say;
+use crate::run_figures::{RunFigures, figures};
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
-use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -73,49 +72,4 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
         wrong.push(format!("{disturbance} on {}: nothing was disturbed", on.word()));
     }
     Ok(wrong)
-}
-
-/// The facts from the events of a run.
-#[derive(Default)]
-struct RunFigures {
-    /// Checks that failed or were blocked, with the reason.
-    held_against: Vec<String>,
-    /// How many checks were repeated.
-    judged_again: usize,
-    /// How many checks ended with an environment error.
-    errors: usize,
-    /// How many checks ended in any way.
-    ended: usize,
-}
-
-fn figures(events: &Path) -> Result<RunFigures> {
-    let text = std::fs::read_to_string(events).with_context(|| events.display().to_string())?;
-    let mut levels: BTreeMap<String, String> = BTreeMap::new();
-    let mut figures = RunFigures::default();
-    for line in text.lines() {
-        let event: Value = serde_json::from_str(line)?;
-        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let payload = &event["event"];
-        match payload["type"].as_str() {
-            Some("checks-planned") => {
-                for check in payload["checks"].as_array().into_iter().flatten() {
-                    levels.insert(text(&check["id"]), text(&check["level"]));
-                }
-            }
-            Some("check-ended") => {
-                let check = text(&event["check"]);
-                let outcome = text(&payload["ended"]["outcome"]);
-                figures.judged_again += usize::from(payload["facts"].get("first-try").is_some());
-                figures.errors += usize::from(outcome == "error");
-                figures.ended += usize::from(outcome != "skip");
-                let is_must = levels.get(&check).is_some_and(|level| level == "MUST");
-                if is_must && (outcome == "fail" || outcome == "blocked") {
-                    figures.held_against.push(format!("{check}: {}", text(&payload["ended"]["message"])));
-                }
-            }
-            _ => {}
-        }
-    }
-    anyhow::ensure!(!levels.is_empty(), "{} plans no checks", events.display());
-    Ok(figures)
 }

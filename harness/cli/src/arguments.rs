@@ -175,7 +175,8 @@ Exit codes:
   130  interrupted
 
 Example:
-  ccm-conformance bootstrap prove --sample";
+  ccm-conformance bootstrap prove --sample
+  ccm-conformance bootstrap prove --random 200 --seed 7";
 
 /// The kind of cluster that the variants are applied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -198,6 +199,15 @@ pub(super) struct ProveOptions {
     /// Only these variants; may be repeated
     #[arg(long, value_name = "NAME")]
     pub(super) case: Vec<String>,
+    /// Instead of the table: this many random variants, each on one cluster setup
+    #[arg(long, value_name = "N", conflicts_with_all = ["sample", "case"])]
+    pub(super) random: Option<u16>,
+    /// Chooses the random variants; the same seed gives the same ones
+    #[arg(long, value_name = "N", requires = "random", default_value_t = 1)]
+    pub(super) seed: u64,
+    /// Folder for the manifests of random variants about which model and cluster disagree
+    #[arg(long, value_name = "DIR", requires = "random", default_value = "boot-disagreements")]
+    pub(super) out: PathBuf,
     /// Only these topologies; may be repeated.
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) topology: Vec<::bootstrap::Topology>,

@@ -13,7 +13,7 @@ use harness_core::files;
 use harness_core::ledger::{SkipReason, upgrades_from};
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::{Forecast, Planned, about, in_force, judged, plan_checks, refuse, selected};
+use harness_runner::{Forecast, Planned, about, certifies, in_force, judged, plan_checks, refuse, selected};
 use harness_session::ccm::Manifests;
 use harness_session::up::startable;
 use harness_session::{expected_boot, load_manifests, settle, unfilled};
@@ -77,6 +77,10 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     output::out_wrapped(&text);
     if let Some(Err(why)) = &driver {
         return refused(why, exit::ENVIRONMENT);
+    }
+    if let Err(problems) = certifies(suites, &plan, &checks) {
+        output::err("error: 'run' would refuse this:");
+        return refuse(&problems);
     }
     if let Err(error) = startable(&plan) {
         let code = if error.is_usage() { exit::USAGE } else { exit::ENVIRONMENT };

@@ -5,9 +5,12 @@ use harness_core::events::Events;
 use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Terminal;
-use harness_proof::{EmbeddedBench, KindBench, Row, questions, sample, show, tally};
+use harness_proof::{
+    EmbeddedBench, KindBench, Measured, Question, Row, questions, random, sample, show, tally,
+};
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
+use std::path::Path;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
@@ -17,20 +20,28 @@ use tokio_util::sync::CancellationToken;
 /// Measures, prints the table, and judges it.
 pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     let events = Terminal::alone();
-    let mut questions = match questions(&options.case) {
-        Ok(questions) => questions,
-        Err(why) => return refuse(&events, exit::USAGE, &why),
-    };
-    questions.retain(|question| {
+    let is_wanted = |question: &Question| {
         let cluster = &question.cell.cluster;
         (options.topology.is_empty() || options.topology.contains(&cluster.topology))
             && (options.cni.is_empty() || options.cni.contains(&cluster.cni))
-    });
+    };
+    let is_shown = |question: &Question| match options.cluster {
+        ProofCluster::Embedded => EmbeddedBench::hidden(question).is_none(),
+        ProofCluster::Kind => KindBench::hidden(question).is_none(),
+    };
+    let asked = match options.random {
+        Some(count) => {
+            random(options.seed, usize::from(count), |question| is_wanted(question) && is_shown(question))
+        }
+        None => questions(&options.case),
+    };
+    let mut questions = match asked {
+        Ok(questions) => questions,
+        Err(why) => return refuse(&events, exit::USAGE, &why),
+    };
+    questions.retain(is_wanted);
     if options.sample {
-        questions = sample(questions, |question| match options.cluster {
-            ProofCluster::Embedded => EmbeddedBench::hidden(question).is_none(),
-            ProofCluster::Kind => KindBench::hidden(question).is_none(),
-        });
+        questions = sample(questions, is_shown);
     }
     if questions.is_empty() {
         return refuse(&events, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
@@ -79,6 +90,11 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     };
     let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
     output::out(&text);
+    if options.random.is_some()
+        && let Err(why) = keep(&rows, &options.out, &events)
+    {
+        return refuse(&events, exit::USAGE, &why);
+    }
     if cancel.is_cancelled() {
         return ExitCode::from(INTERRUPTED);
     }
@@ -88,6 +104,34 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         (0, _) => exit::ENVIRONMENT,
         _ => exit::NOT_CONFORMANT,
     })
+}
+
+/// Writes the manifests about which model and cluster disagree, with what was expected and seen.
+///
+/// # Errors
+/// A file that cannot be written.
+fn keep(rows: &[Row], folder: &Path, events: &Events) -> Result<(), String> {
+    for row in rows.iter().filter(|row| row.agrees() == Some(false)) {
+        let Question { case, cell, manifests } = &row.question;
+        let seen = match &row.measured {
+            Measured::Seen { outcome, missing, .. } => {
+                format!("{outcome}; {}", missing.as_deref().unwrap_or("nothing was missing"))
+            }
+            Measured::NotObservable { why } | Measured::Failed { why } => why.clone(),
+        };
+        let (topology, cni, model) = (cell.cluster.topology, cell.cluster.cni, cell.outcome);
+        let head = format!(
+            "# {}\n# {topology} with CNI {cni}: the model says '{model}', the cluster '{}'\n",
+            case.what,
+            seen.replace('\n', " ")
+        );
+        let file = folder.join(format!("{}.yaml", case.name));
+        std::fs::create_dir_all(folder)
+            .and_then(|()| std::fs::write(&file, format!("{head}{manifests}")))
+            .map_err(|error| format!("--out {}: {}", file.display(), files::why_not_written(&error)))?;
+        events.say(format!("wrote {}", file.display()));
+    }
+    Ok(())
 }
 
 fn refuse(events: &Events, code: u8, why: &str) -> ExitCode {

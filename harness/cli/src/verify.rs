@@ -12,6 +12,7 @@ use harness_report::{
     Digests, Finding, Golden, Material, PublicKey, SigningKey, StreamFacts, Written, exit, exit_code,
     open_envelope, read, sealed, shown, statement, verdict_word, verify as findings_of,
 };
+use harness_runner::INTERRUPTED;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use std::io::BufRead;
@@ -120,7 +121,7 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
             let subject = &run.report().subject;
             let verdict = verdict_word(run.report().conformance());
             say(&verified_text(verdict, &subject.image, &subject.image_digest, options.output));
-            exit_code(run.report(), need)
+            if run.report().is_interrupted() { INTERRUPTED } else { exit_code(run.report(), need) }
         }
         (None, Some(stated)) => {
             let (subject, result) = (&stated["subject"][0], &stated["predicate"]["result"]);

@@ -181,6 +181,11 @@ pub fn unknown_deviations(profile: &Profile, candidates: &[Candidate]) -> Result
     problems.or(())
 }
 
+/// Whether the user's selection includes this check, whatever the profile declares.
+pub fn is_asked_for(candidate: &Candidate, selection: &Selection) -> bool {
+    deselected(candidate, selection).is_none()
+}
+
 fn choose(candidate: &Candidate, selection: &Selection, offer: &Offer) -> Choice {
     if !offer.subjects.contains(&candidate.judges) {
         return Choice::Skip(SkipReason::NotDeclared, format!("the profile names no {}", candidate.judges));

@@ -292,6 +292,11 @@ impl Ledger {
         self.entries.iter().chain(&self.private)
     }
 
+    /// Whether the user ended the run before all of its checks were judged.
+    pub fn is_interrupted(&self) -> bool {
+        self.all().any(|entry| matches!(&entry.outcome, Outcome::Error { message } if message == INTERRUPTED))
+    }
+
     /// The verdict over the checks of the contract. A failed MUST makes it not conformant, and so does a blocked MUST, as
     /// the CCM then violated the claim that blocked it. Otherwise it is partial if a MUST was not judged, a check of any
     /// level was deselected, a declaration is judged by no check, a setting is less strict than the contract, or the

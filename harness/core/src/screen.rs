@@ -46,6 +46,8 @@ struct Line {
     is_open: bool,
     turn: usize,
     ticks: bool,
+    /// Whether the process is about to end: nothing moves any more.
+    is_over: bool,
 }
 
 static LINE: LazyLock<Mutex<Line>> = LazyLock::new(Mutex::default);
@@ -84,6 +86,13 @@ pub fn show_status(status: Option<Status>) {
     let mut line = line();
     line.status = status;
     line.draw(Instant::now());
+}
+
+/// Erases the moving line for good: the process is about to end.
+pub fn leave() {
+    let mut line = line();
+    line.erase();
+    line.is_over = true;
 }
 
 /// Writes all of it.
@@ -195,7 +204,7 @@ impl Line {
     }
 
     fn draw(&mut self, now: Instant) {
-        if self.stages.is_empty() || self.is_open {
+        if self.stages.is_empty() || self.is_open || self.is_over {
             return;
         }
         let text = self.text(now, width());

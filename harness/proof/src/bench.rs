@@ -145,7 +145,7 @@ impl<'a> Bench<'a> {
             .then(|| "--node-status-update-frequency=5s".to_owned())
             .into_iter()
             .collect();
-        let preview = Variant::read(&question.case.name, &around)?;
+        let preview = Variant::read(question, &around)?;
         let spec = ClusterSpec {
             programs: if hosted {
                 Vec::new()
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         let cluster = Cluster::start(spec).await.map_err(|error| chain(&error))?;
         let address = cluster.address();
         around.api_server = (address.ip().to_string(), address.port());
-        let variant = Variant::read(&question.case.name, &around)?;
+        let variant = Variant::read(question, &around)?;
         let hosting = match hosted {
             true => Some(
                 management(means, question, (&cluster, &variant), folder.path(), (base(Vec::new()), more))

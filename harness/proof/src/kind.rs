@@ -4,9 +4,9 @@ use super::observe::{
     CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, refused, settle,
 };
 use super::table::Measured;
-use super::variant::{PlaceholderValues, Variant, sources};
+use super::variant::{PlaceholderValues, Variant};
 use super::{Question, Row, play};
-use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, Version, YesNo};
+use bootstrap::{CloudEndpoint, Cni, KubeProxy, Source as Manifests, Topology, Version, YesNo};
 use harness_clusters::API_SERVER_PORT;
 use harness_config::{BackendChoice, ClusterKeys, NodeIp, RunFile, Source, plan};
 use harness_core::check::chain;
@@ -184,8 +184,8 @@ impl KindBench {
             return Err(Measured::NotObservable { why });
         }
         cluster.version = served;
-        match sources(&question.case.name).and_then(|sources| question.case.expectation(sources, &[cluster]))
-        {
+        let sources = vec![Manifests::new(&format!("{}.yaml", question.case.name), &question.manifests)];
+        match question.case.expectation(sources, &[cluster]) {
             Err(why) => Err(Measured::Failed { why }),
             Ok(mut expectation) => match expectation.cells.pop() {
                 Some(cell) => Ok(Question { cell, ..question }),
@@ -220,7 +220,7 @@ impl<'a> Boot<'a> {
             token: state.replicas.first().map(|replica| replica.token.clone()).unwrap_or_default(),
             api_server: (machine.map(|ip| ip.to_string()).unwrap_or_default(), API_SERVER_PORT),
         };
-        let mut variant = Variant::read(&question.case.name, &around)?;
+        let mut variant = Variant::read(question, &around)?;
         let plugin = play::plugin(&variant);
         // If the image has no kube-proxy, cells with one get what it would provide.
         let api_server =

@@ -1,16 +1,17 @@
 //! A variant's manifests, completed so that they run: placeholders are filled in, and the reference CCM gets settings
 //! that they leave to the reader. What the boot model uses stays unchanged. Pure functions.
 
-use bootstrap::Source;
+use super::Question;
 use harness_config::yaml;
 use harness_core::files::{self, built_in};
 use harness_session::ccm::{TOKEN, pod_spec, rank, substitute};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Kinds that create Pods.
-const WORKLOADS: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "Pod"];
+pub(super) const WORKLOADS: [&str; 4] = ["Deployment", "DaemonSet", "StatefulSet", "Pod"];
 /// The variables with which the reference CCM gets the address of its cloud, and its token.
 const ENDPOINT_VARIABLE: &str = "NATIVE_CLOUD_ENDPOINT";
 const TOKEN_VARIABLE: &str = "NATIVE_CLOUD_TOKEN";
@@ -50,31 +51,28 @@ fn manifests(name: &str) -> PathBuf {
     built_in(&format!("bootstrap/{name}/ccm.yaml"))
 }
 
-/// The unchanged manifests of a built-in variant, for the boot model.
+/// The unchanged manifests of a built-in variant.
 ///
 /// # Errors
 /// There is no such variant.
-pub(super) fn sources(name: &str) -> Result<Vec<Source>, String> {
-    let file = manifests(name);
-    let text = files::read(&file).map_err(|error| error.to_string())?;
-    Ok(vec![Source::new(&file.display().to_string(), &text)])
+pub(super) fn text_of(name: &str) -> Result<Arc<str>, String> {
+    files::read(&manifests(name)).map(Arc::from).map_err(|error| error.to_string())
 }
 
 impl Variant {
-    /// Reads the manifests of the built-in variant with that name and fills in the placeholders.
+    /// Reads the manifests of a cell and fills in the placeholders.
     ///
     /// # Errors
-    /// A file that cannot be read, or manifests without a CCM.
-    pub(super) fn read(name: &str, around: &PlaceholderValues) -> Result<Variant, String> {
-        let file = manifests(name);
-        let text = files::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
-        let documents =
-            yaml::from_str_multi(&text, &file).map_err(|error| harness_core::check::chain(&error))?;
+    /// Manifests that cannot be read, or without a CCM.
+    pub(super) fn read(question: &Question, around: &PlaceholderValues) -> Result<Variant, String> {
+        Variant::parse(&question.case.name, &question.manifests, around)
+    }
+
+    fn parse(name: &str, text: &str, around: &PlaceholderValues) -> Result<Variant, String> {
+        let documents = yaml::from_str_multi(text, Path::new(name))
+            .map_err(|error| harness_core::check::chain(&error))?;
         Variant::of(documents, around).ok_or_else(|| {
-            format!(
-                "{}: no workload has the image ${{IMAGE}}, and there is not exactly one workload",
-                file.display()
-            )
+            format!("{name}: no workload has the image ${{IMAGE}}, and there is not exactly one workload")
         })
     }
 
@@ -284,7 +282,8 @@ mod tests {
     }
 
     fn variant(name: &str) -> Variant {
-        Variant::read(name, &around()).expect("a variant of ours")
+        let text = text_of(name).expect("a variant of ours");
+        Variant::parse(name, &text, &around()).expect("manifests with a CCM")
     }
 
     #[test]

@@ -29,7 +29,8 @@ pub(super) fn badge(ledger: &Ledger) -> Badge {
         |outcome: &Outcome| !matches!(outcome, Outcome::Skip { reason: SkipReason::NotDeclared, .. });
     let musts = || ledger.entries.iter().filter(|one| one.level == Level::Must && applies(&one.outcome));
     let passed = musts().filter(|one| one.outcome == Outcome::Pass).count();
-    let word = verdict_word(verdict).replace('-', " ");
+    let interrupted = if ledger.is_interrupted() { ", interrupted" } else { "" };
+    let word = format!("{}{interrupted}", verdict_word(verdict).replace('-', " "));
     let message = match verdict {
         Conformance::NotJudged => word,
         _ => format!("{word}, {passed} of {} MUSTs", musts().count()),

@@ -1,6 +1,6 @@
 //! The differences between two runs.
 
-use super::wording::outcome_word;
+use super::wording::shown_word;
 use harness_core::ledger::{Entry, Ledger};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,9 +18,9 @@ pub struct Difference {
 }
 
 impl Difference {
-    /// Whether both runs judged the check: it passed, failed, was blocked or met an environment error.
+    /// Whether both runs judged the check: it passed or failed.
     pub fn is_of_judged(&self) -> bool {
-        let judged = |word: Option<&str>| matches!(word, Some("pass" | "fail" | "blocked" | "error"));
+        let judged = |word: Option<&str>| matches!(word, Some("pass" | "fail"));
         judged(self.before) && judged(self.after)
     }
 }
@@ -61,9 +61,10 @@ impl Difference {
         }
     }
 
-    /// Whether the user left the check out of one of the runs.
+    /// Whether the user left the check out of one of the runs, or ended that run before it.
     pub fn is_of_selection(&self) -> bool {
-        self.before == Some("deselected") || self.after == Some("deselected")
+        let left_out = |word: Option<&str>| matches!(word, Some("deselected" | "interrupted"));
+        left_out(self.before) || left_out(self.after)
     }
 }
 
@@ -94,7 +95,7 @@ impl fmt::Display for Flake {
 pub fn flakes(runs: &[Ledger]) -> Vec<Flake> {
     let mut all: BTreeMap<&str, BTreeMap<&'static str, usize>> = BTreeMap::new();
     for entry in runs.iter().flat_map(Ledger::all) {
-        *all.entry(&entry.id).or_default().entry(outcome_word(&entry.outcome)).or_default() += 1;
+        *all.entry(&entry.id).or_default().entry(shown_word(&entry.outcome)).or_default() += 1;
     }
     let missing = |outcomes: &BTreeMap<&'static str, usize>| runs.len() - outcomes.values().sum::<usize>();
     let flake = |(check, mut outcomes): (&str, BTreeMap<&'static str, usize>)| {
@@ -109,7 +110,7 @@ pub fn flakes(runs: &[Ledger]) -> Vec<Flake> {
 /// The checks whose kind of outcome differs between `before` and `after`, by id. Messages and durations do not count.
 pub fn compare(before: &Ledger, after: &Ledger) -> Vec<Difference> {
     let words = |ledger: &Ledger| -> BTreeMap<String, &'static str> {
-        let word = |entry: &Entry| (entry.id.clone(), outcome_word(&entry.outcome));
+        let word = |entry: &Entry| (entry.id.clone(), shown_word(&entry.outcome));
         ledger.all().map(word).collect()
     };
     let (before, after) = (words(before), words(after));

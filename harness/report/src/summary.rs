@@ -3,11 +3,12 @@
 use super::common_causes::{CommonCause, common_causes};
 use super::profile_result;
 use super::wording::{
-    self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, verdict_word,
+    self, is_blocked, last_log_line, one_line, outcome_text, outcome_word, printable, seconds, shown_word,
+    verdict_word,
 };
 use harness_core::check::{Level, row_of};
 use harness_core::ledger::{
-    Conformance, Entry, FIRST_TRY, Ledger, Outcome, SkipReason, StageTime, upgrades_from,
+    Conformance, Entry, FIRST_TRY, INTERRUPTED, Ledger, Outcome, SkipReason, StageTime, upgrades_from,
 };
 use std::fmt::Write as _;
 
@@ -83,7 +84,7 @@ fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
 /// The checks that met an error, were blocked, or failed.
 fn troubles(ledger: &Ledger, text: &mut String) {
     if ledger.environment_error.is_none() {
-        trouble(ledger, text, "Environment errors", |e| matches!(e.outcome, Outcome::Error { .. }));
+        trouble(ledger, text, "Environment errors", |e| shown_word(&e.outcome) == "error");
     }
     trouble(ledger, text, "Blocked by what the CCM did elsewhere", |e| is_blocked(&e));
     trouble(ledger, text, FAILED, |e| matches!(e.outcome, Outcome::Fail { .. }));
@@ -108,6 +109,7 @@ pub fn verdict_line(ledger: &Ledger) -> String {
             about.push(format!("{label} {fact}"));
         }
     }
+    about.extend(ledger.is_interrupted().then(|| wording::WAS_INTERRUPTED.to_owned()));
     about.extend(upgrades_from(&subject.settings).map(|old| format!("upgrade from {old}")));
     let word = verdict_word(ledger.conformance()).replace('-', " ").to_uppercase();
     format!("{word}: {}", about.join(", "))
@@ -126,21 +128,22 @@ fn relaxed(ledger: &Ledger, text: &mut String) {
 
 /// Outcomes in the order of the table's columns.
 const COLUMNS: &[&str] =
-    &["pass", "fail", "blocked", "error", "not-observable", "deselected", "not-declared"];
+    &["pass", "fail", "blocked", "error", INTERRUPTED, "not-observable", "deselected", "not-declared"];
 
 fn counts(ledger: &Ledger, text: &mut String) {
     if ledger.entries.is_empty() {
         return;
     }
+    let columns = || COLUMNS.iter().filter(|column| **column != INTERRUPTED || ledger.is_interrupted());
     let _ = write!(text, "\n        ");
-    for column in COLUMNS {
+    for column in columns() {
         let _ = write!(text, "  {column}");
     }
     put!(text);
     for level in [Level::Must, Level::Should, Level::Info] {
         let _ = write!(text, "  {level:<6}");
-        for column in COLUMNS {
-            let fits = |e: &&Entry| e.level == level && outcome_word(&e.outcome) == *column;
+        for column in columns() {
+            let fits = |e: &&Entry| e.level == level && shown_word(&e.outcome) == *column;
             let count = ledger.entries.iter().filter(fits).count();
             let _ = write!(text, "  {count:>width$}", width = column.len());
         }
@@ -240,24 +243,32 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
     // A cause that stopped many checks is shown once.
     let mut causes: Vec<(String, &Entry, Vec<&str>)> = Vec::new();
     for entry in found {
-        let why = outcome_text(&entry.outcome).map(one_line).unwrap_or_default();
-        match causes.iter_mut().find(|(known, ..)| *known == why) {
+        // What blocked a check may have looked different from cluster to cluster.
+        let cause = match &entry.outcome {
+            Outcome::Blocked { by, .. } => by.clone(),
+            other => outcome_text(other).map(one_line).unwrap_or_default(),
+        };
+        match causes.iter_mut().find(|(known, ..)| *known == cause) {
             Some((_, _, others)) => others.push(&entry.id),
-            None => causes.push((why, entry, Vec::new())),
+            None => causes.push((cause, entry, Vec::new())),
         }
     }
-    for (why, entry, others) in causes {
+    for (_, entry, others) in causes {
+        let message = outcome_text(&entry.outcome).unwrap_or_default();
+        let why = one_line(message);
         put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
+        if let Some(line) = last_log_line(message).filter(|line| !why.contains(line)) {
+            put!(text, "  {:<width$}          its last line: {}", "", one_line(line));
+        }
         if let Some(evidence) = &entry.evidence {
             put!(text, "  {:<width$}          evidence: {evidence}", "");
         }
-        let shown = others.len().min(MOST_OTHERS);
-        for (line, ids) in others[..shown].chunks(6).enumerate() {
-            let lead = if line == 0 { "and so: " } else { "        " };
-            put!(text, "  {:<width$}          {lead}{}", "", ids.join(", "));
+        let mut names: Vec<String> = others.iter().take(MOST_OTHERS).map(|id| (*id).to_owned()).collect();
+        if others.len() > names.len() {
+            names.push(format!("and {} more (report.yaml)", others.len() - names.len()));
         }
-        if others.len() > shown {
-            put!(text, "  {:<width$}                  and {} more (report.yaml)", "", others.len() - shown);
+        for (line, ids) in filled(&names).iter().enumerate() {
+            put!(text, "    {}{ids}", if line == 0 { "and so: " } else { "        " });
         }
     }
 }
@@ -266,6 +277,7 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
     let mut reasons: Vec<(String, Vec<&Entry>)> = Vec::new();
     for entry in wording::unjudged(ledger) {
         let why = match &entry.outcome {
+            Outcome::Error { message } if message == INTERRUPTED => INTERRUPTED.to_owned(),
             // Its text is shown above.
             Outcome::Error { .. } => String::from("environment error"),
             Outcome::Blocked { by, .. } => format!("blocked by {by}"),
@@ -319,7 +331,7 @@ fn is_of_another_suite(detail: &str) -> bool {
 
 /// Names in lines of at most 76 columns with their indent, separated by commas.
 fn filled(names: &[String]) -> Vec<String> {
-    const WIDEST: usize = 72;
+    const WIDEST: usize = 66;
     let mut lines: Vec<String> = Vec::new();
     for name in names {
         match lines.last_mut().filter(|line| line.len() + 2 + name.len() <= WIDEST) {
@@ -378,7 +390,8 @@ fn speed(ledger: &Ledger, text: &mut String) {
     let mut rows = vec![(String::from("environment up"), all_up, String::new())];
     rows.extend(up.iter().map(|s| (format!("  {}", s.stage), s.took_ms, String::new())));
     if !ran.is_empty() {
-        let took = checks.first().map_or(one_by_one, |s| s.took_ms);
+        // An interrupted run has not ended this stage.
+        let took = checks.first().map_or(ledger.duration_ms.saturating_sub(all_up), |s| s.took_ms);
         let note = format!("  ({} ran, {} one after another; the slowest:)", ran.len(), seconds(one_by_one));
         rows.push((String::from("checks"), took, note));
         let mut slowest = ran;

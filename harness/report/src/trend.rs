@@ -1,6 +1,6 @@
 //! Changes over many runs: outcomes that changed permanently, outcomes that alternate, and checks that became slower.
 
-use super::wording::outcome_word;
+use super::wording::shown_word;
 use harness_core::ledger::{Entry, Ledger, Outcome};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -155,7 +155,7 @@ fn is_same_run(one: &Ledger, other: &Ledger) -> bool {
 
 fn check(id: &str, entries: &[Option<&Entry>]) -> Option<TrendCheck> {
     let outcomes: Vec<&'static str> =
-        entries.iter().map(|entry| entry.map_or("unknown", |entry| outcome_word(&entry.outcome))).collect();
+        entries.iter().map(|entry| entry.map_or("unknown", |entry| shown_word(&entry.outcome))).collect();
     let took_ms: Vec<Option<u64>> = entries.iter().map(|entry| entry.and_then(ran_for)).collect();
     // A run that did not judge the check does not count.
     let judged: Vec<&Outcome> =
@@ -165,7 +165,7 @@ fn check(id: &str, entries: &[Option<&Entry>]) -> Option<TrendCheck> {
 }
 
 fn is_judged(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Pass | Outcome::Fail { .. } | Outcome::Blocked { .. } | Outcome::Error { .. })
+    matches!(outcome, Outcome::Pass | Outcome::Fail { .. })
 }
 
 fn ran_for(entry: &Entry) -> Option<u64> {
@@ -173,7 +173,7 @@ fn ran_for(entry: &Entry) -> Option<u64> {
 }
 
 fn change(judged: &[&Outcome]) -> Option<TrendChange> {
-    let changes = judged.windows(2).filter(|pair| outcome_word(pair[0]) != outcome_word(pair[1])).count();
+    let changes = judged.windows(2).filter(|pair| shown_word(pair[0]) != shown_word(pair[1])).count();
     let (first, last) = (judged.first()?, judged.last()?);
     match (changes, **first == Outcome::Pass, **last == Outcome::Pass) {
         (0, ..) => None,
@@ -210,7 +210,7 @@ impl fmt::Display for Trend {
         for repeated in &self.repeated {
             writeln!(f, "note: {repeated}")?;
         }
-        writeln!(f, "\nmarks: . pass, F fail, B blocked, E environment error, - not judged")?;
+        writeln!(f, "\nmarks: . pass, F fail; not judged: B blocked, E environment error, - other")?;
         let width = self.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
         for check in &self.checks {
             let change = match check.change {

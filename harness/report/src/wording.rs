@@ -1,13 +1,16 @@
 //! The words that every form of report shares.
 
 use harness_core::check::Level;
-use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
+use harness_core::ledger::{Conformance, Entry, INTERRUPTED, Ledger, Outcome, SkipReason};
 use harness_core::output::is_obeyed;
 use std::time::Duration;
 
 /// Why a run on an embedded cluster is at most partial.
 pub(super) const SIMULATED: &str =
     "the cluster was a simulation in the harness's process; only a run on real kubelets certifies";
+
+/// Why a run that the user ended is at most partial.
+pub(super) const WAS_INTERRUPTED: &str = "the run was interrupted";
 
 /// The verdict's word in reports.
 pub fn verdict_word(verdict: Conformance) -> &'static str {
@@ -16,6 +19,14 @@ pub fn verdict_word(verdict: Conformance) -> &'static str {
         Conformance::Partial => "partial",
         Conformance::NotConformant => "not-conformant",
         Conformance::NotJudged => "not-judged",
+    }
+}
+
+/// The word for an outcome where people read it: [`outcome_word`], or `interrupted` for a check that the user ended.
+pub(super) fn shown_word(outcome: &Outcome) -> &'static str {
+    match outcome {
+        Outcome::Error { message } if message == INTERRUPTED => INTERRUPTED,
+        other => outcome_word(other),
     }
 }
 
@@ -55,7 +66,8 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
     let must = |e: &&Entry| e.level == Level::Must;
     let reason = |e: &Entry| {
         let text = outcome_text(&e.outcome).map(|text| format!(": {}", one_line(text))).unwrap_or_default();
-        (e.id.clone(), format!("{}{text}", outcome_word(&e.outcome)))
+        let text = if shown_word(&e.outcome) == INTERRUPTED { String::new() } else { text };
+        (e.id.clone(), format!("{}{text}", shown_word(&e.outcome)))
     };
     let unjudged = || unjudged(ledger).map(reason).collect::<Vec<_>>();
     match ledger.conformance() {
@@ -64,7 +76,14 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
             let simulated = ledger.subject.simulated.then(|| (String::new(), SIMULATED.to_owned()));
             let relaxed = ledger.subject.relaxed().map(|one| (String::new(), format!("relaxed: {one}")));
             let declared = declared_not_judged(ledger).map(|what| (String::new(), what));
-            simulated.into_iter().chain(relaxed).chain(declared).chain(unjudged()).collect()
+            let interrupted = ledger.is_interrupted().then(|| (String::new(), WAS_INTERRUPTED.to_owned()));
+            interrupted
+                .into_iter()
+                .chain(simulated)
+                .chain(relaxed)
+                .chain(declared)
+                .chain(unjudged())
+                .collect()
         }
         Conformance::NotConformant => {
             let failed = |e: &&Entry| matches!(e.outcome, Outcome::Fail { .. });
@@ -77,6 +96,9 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
         }
         Conformance::NotJudged => {
             let whole = match &ledger.environment_error {
+                None if ledger.is_interrupted() => {
+                    "the run was interrupted before a MUST check was judged".to_owned()
+                }
                 Some(error) => format!("the environment did not come up: {}", one_line(error)),
                 None => String::from("no MUST check was judged"),
             };
@@ -101,6 +123,17 @@ pub(super) fn declared_not_judged(ledger: &Ledger) -> Option<String> {
 /// The checks that keep the result from being complete.
 pub(super) fn unjudged(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
     ledger.entries.iter().filter(|entry| entry.is_unjudged())
+}
+
+/// The last line that a program wrote, if a failure's text shows its log.
+pub(super) fn last_log_line(text: &str) -> Option<&str> {
+    let is_head = |line: &str| {
+        ["its last lines:", " now:", " before its restart:"].iter().any(|end| line.trim_end().ends_with(end))
+    };
+    let mut lines = text.lines().skip_while(|line| !is_head(line));
+    lines.next()?;
+    let log = lines.take_while(|line| line.starts_with("   ") && !is_head(line));
+    log.map(str::trim).filter(|line| !line.is_empty()).last()
 }
 
 /// A text in one line: line ends become `; `, several blanks become one, and a text that is too long is cut and ends in
@@ -177,6 +210,15 @@ pub(super) fn seconds(millis: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_last_line_of_a_log_is_found() {
+        let text = "expected:  a\nlast seen: ccm ended 3 times\n             its last lines:\n               one\n               two\npromise:   it stays up";
+        assert_eq!(last_log_line(text), Some("two"));
+        let both = "seen\n  ccm-a before its restart:\n    old\n  ccm-a now:\n    new";
+        assert_eq!(last_log_line(both), Some("old"));
+        assert_eq!(last_log_line("expected: a\nlast seen: b"), None);
+    }
 
     #[test]
     fn durations_and_times_are_for_people() {

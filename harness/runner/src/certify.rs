@@ -12,7 +12,7 @@ use harness_testkit::Suite;
 ///
 /// # Errors
 /// All reasons together, if the plan is to certify and there are any.
-pub(super) fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -> Result<(), Problems> {
+pub fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -> Result<(), Problems> {
     if !plan.certify {
         return Ok(());
     }

@@ -11,11 +11,11 @@ use super::ready_environment::{Judging, judge_subject, leave_cluster, plan_for, 
 use super::subject::subject;
 use super::watch::Watched;
 use futures::future::{join_all, try_join_all};
-use harness_config::{Choice, Offer, Problems, RunPlan, WantedCluster};
+use harness_config::{Candidate, Choice, Offer, Problems, RunPlan, WantedCluster, is_asked_for};
 use harness_core::check::chain;
 use harness_core::events::{Events, Payload};
 use harness_core::files;
-use harness_core::ledger::{SkipReason, upgrades_from};
+use harness_core::ledger::upgrades_from;
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_report::exit;
@@ -98,20 +98,19 @@ struct Begun {
 type Up = Result<Vec<Arc<Session>>, SessionError>;
 
 /// Why no check is selected: the reasons of those that the options ask for, the most frequent first.
-fn nothing_selected(planned: &[Planned]) -> String {
+fn nothing_selected(planned: &[Planned], asked: &[bool]) -> String {
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
-    for one in planned {
-        if let Choice::Skip(reason, why) = &one.choice
-            && (*reason != SkipReason::Deselected || why.starts_with("a quick run"))
+    for (one, asked) in planned.iter().zip(asked) {
+        // What the user did not ask for is left out for that reason, whatever else there is.
+        if let Choice::Skip(_, why) = &one.choice
+            && (*asked || why.starts_with("a quick run"))
         {
             *reasons.entry(why).or_default() += 1;
         }
     }
     let mut reasons: Vec<(&str, usize)> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, count)| Reverse(*count));
-    let asked =
-        planned.iter().filter(|one| !matches!(one.choice, Choice::Skip(SkipReason::Deselected, _))).count();
-    if asked == 0 || reasons.is_empty() {
+    if reasons.is_empty() {
         return "no check is selected: the options leave out all of them; 'ccm-conformance plan' with the same options shows \
                 the reason for each"
             .to_owned();
@@ -129,7 +128,10 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     let planned = plan_for(suites, &plan, &Offer::declared(&plan.profile), judging)
         .map_err(|problems| Refusal::new(exit::USAGE, problems))?;
     if !planned.iter().any(|one| one.choice == Choice::Selected) {
-        return Err(Refusal::new(exit::NOTHING_SELECTED, nothing_selected(&planned)));
+        let candidates =
+            suites.iter().flat_map(|suite| suite.checks().map(|check| Candidate::of(suite, check)));
+        let asked: Vec<bool> = candidates.map(|one| is_asked_for(&one, &plan.selection)).collect();
+        return Err(Refusal::new(exit::NOTHING_SELECTED, nothing_selected(&planned, &asked)));
     }
     enough_files().map_err(|why| Refusal::new(exit::ENVIRONMENT, why))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();

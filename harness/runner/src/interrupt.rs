@@ -5,6 +5,7 @@ use harness_clusters::reaper;
 use harness_config::DesiredCluster;
 use harness_core::probe::pause;
 use harness_core::progress::Terminal;
+use harness_core::screen;
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -101,10 +102,11 @@ pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: F
     events.say(match stays.as_slice() {
         [] => format!("{why}: run 'ccm-conformance clean' to remove what is left"),
         stays => format!(
-            "{why}: the run's reaper removes what is left, with the containers of: {}",
+            "{why}: the run's reaper removes what is left within seconds, with the containers of: {}",
             stays.join(", ")
         ),
     });
+    screen::leave();
     std::process::exit(i32::from(INTERRUPTED));
 }
 

@@ -6,7 +6,7 @@ use super::starts_nowhere::starts_nowhere;
 use futures::FutureExt;
 use futures::future::join_all;
 use harness_config::contract::bugs_of;
-use harness_core::check::{Blocker, CheckError, CheckId, Facility, Isolation, Verdict};
+use harness_core::check::{Blocker, CheckError, CheckId, Facility, Isolation, Verdict, row_of};
 use harness_core::events::{CheckEvents, Payload, REPLICA, StreamError};
 use harness_core::ledger::{Entry, Outcome, SkipReason};
 use harness_session::ccm::Form;
@@ -267,6 +267,10 @@ fn hints(causes: &[String], row: &str) -> String {
     let text: String = causes.collect();
     if !text.is_empty() {
         return text;
+    }
+    // The text of a CCM that does not start says why, in its own words.
+    if [Blocker::StaysUp, Blocker::Boots].iter().any(|blocker| row_of(blocker.check()) == row) {
+        return String::new();
     }
     bugs_of(row).next().map(|bug| format!("\nresembles: {}: {}", bug.issue, bug.what)).unwrap_or_default()
 }

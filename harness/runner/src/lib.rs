@@ -31,6 +31,7 @@ mod starts_nowhere;
 mod subject;
 mod watch;
 
+pub use certify::certifies;
 pub use conclude::{begin_in, conclude, end_run, open, say_verdict, write_reports};
 pub use evidence_path::with_openable_evidence;
 pub use execute::{Run, execute, exit_code_of, refuse};

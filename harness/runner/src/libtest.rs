@@ -156,7 +156,14 @@ pub(super) fn trouble_text(entry: &Entry) -> Option<String> {
 }
 
 fn blocked(by: &str, message: &str) -> String {
-    format!("blocked by {by}: {}", first_of(message))
+    let log: String = log_in(message).iter().map(|line| format!("\n{line}")).collect();
+    format!("blocked by {by}: {}{log}", first_of(message))
+}
+
+/// The log of a program in a failure's text: the indented lines after what was seen.
+fn log_in(message: &str) -> Vec<&str> {
+    let after = message.lines().skip_while(|line| !line.starts_with("last seen: ")).skip(1);
+    after.take_while(|line| line.starts_with(' ') || line.is_empty()).collect()
 }
 
 #[cfg(test)]
@@ -170,6 +177,9 @@ mod tests {
             .broken("container ccm of Pod ccm-a ended 3 times\n  its last lines:")
             .to_string();
         assert_eq!(first_of(&message), "container ccm of Pod ccm-a ended 3 times");
+        let hangs = Blocker::Elects.broken("no Lease\n  ccm-a now:\n    starting up").to_string();
+        let shown = blocked("HA-01.elected", &hangs);
+        assert!(shown.contains(": no Lease\n") && shown.ends_with("starting up"), "{shown}");
         assert_eq!(first_of("no such thing\nat all"), "no such thing");
         assert_eq!(first_of(""), "");
     }

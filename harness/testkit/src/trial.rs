@@ -91,8 +91,8 @@ impl<'a> Trial<'a> {
     /// ```
     /// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, node: &Node<'_>) -> Verdict {
     /// let trial = cx.ccm_alone(&["--controllers=*,-service"]).await?;
-    /// trial.while_it_runs(async { node.becomes(initialised()).within(cx.limits().start()).await }).await
-    /// # }
+    /// trial.while_it_runs(node.becomes(initialised()).within(cx.limits().start())).await?;
+    /// # Ok(()) }
     /// ```
     ///
     /// # Errors

@@ -6,6 +6,7 @@
 mod node;
 mod objects;
 mod parse;
+mod placeholders;
 mod scalar;
 mod source;
 

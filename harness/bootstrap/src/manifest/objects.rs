@@ -2,6 +2,7 @@
 
 use super::node::{Node, Value};
 use super::parse::{documents, shorten};
+use super::placeholders::{name_in, placeholders};
 use super::source::{Place, Problem, Severity, Source};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -182,6 +183,17 @@ impl Objects {
         let name = text(&["metadata", "name"]).unwrap_or_default();
         if name.is_empty() && text(&["metadata", "generateName"]).is_none() {
             return say(Severity::Ignored, format!("the {kind} has no name"), "give it metadata.name");
+        }
+        for value in placeholders(&node).into_iter().filter(|_| !custom(&api_version)) {
+            let name = name_in(value.text().unwrap_or_default());
+            self.problems.push(Problem {
+                place: Place { file: source.name.clone(), line: value.line, column: value.column },
+                severity: Severity::Ignored,
+                what: format!(
+                    "the placeholder {name} is not filled in; it is read as if its value were right"
+                ),
+                hint: String::from("fill it in first: 'envsubst < FILE | ccm-conformance bootstrap check -'"),
+            });
         }
         let namespace = text(&["metadata", "namespace"]).unwrap_or_else(|| String::from(DEFAULT_NAMESPACE));
         let file = source.name.clone();

@@ -50,8 +50,17 @@ pub(super) fn dev(suites: &'static [Suite], options: &DevOptions) -> ExitCode {
         Err(code) => return code,
     };
     let build = options.build.clone().map(|command| Build { command, source: options.source.clone() });
-    let mut session =
-        DevSession { suites, options, first, build, sender, events, failed: Vec::new(), interrupted: false };
+    let mut session = DevSession {
+        suites,
+        options,
+        first,
+        build,
+        sender,
+        events,
+        failed: Vec::new(),
+        interrupted: false,
+        is_built: true,
+    };
     match session.prepare() {
         Ok(plan) => session.until_the_end(plan),
         Err(code) => code,
@@ -70,6 +79,8 @@ struct DevSession<'a> {
     failed: Vec<String>,
     /// Whether the user wants to end.
     interrupted: bool,
+    /// Whether the first build succeeded, or nothing is built.
+    is_built: bool,
 }
 
 impl DevSession<'_> {
@@ -88,9 +99,13 @@ impl DevSession<'_> {
             ));
             return Err(ExitCode::from(exit::USAGE));
         }
-        if !self.builds() {
+        if self.first.certify == Some(true) {
+            output::err(&format!(
+                "error: --certify: {backend} is a simulation and cannot certify; leave it out"
+            ));
             return Err(ExitCode::from(exit::USAGE));
         }
+        self.is_built = self.builds();
         let plan = planned(&self.options.shared.source(), self.first.clone())?;
         self.failed = Self::failures(&plan);
         Ok(plan)
@@ -111,7 +126,8 @@ impl DevSession<'_> {
         };
         let keyboard = Keyboard::begin(self.sender.clone());
         let mut selection = Selection::of(&self.first.select);
-        let mut stopped = self.judge_all(&selection);
+        // A failed build has shown its output; the next change builds again.
+        let mut stopped = if self.is_built { self.judge_all(&selection) } else { Stopped::Done };
         loop {
             match stopped {
                 Stopped::ByUser => return ExitCode::from(INTERRUPTED),

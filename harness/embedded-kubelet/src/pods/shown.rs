@@ -6,11 +6,15 @@ use std::path::{Path, PathBuf};
 use super::mount::Mount;
 use embedded_runtime::settings::{Program, Share};
 
+/// The file by which a folder with the results of a run is recognised.
+const STREAM: &str = "events.jsonl";
+
 /// The files and folders; `run` is a folder of the harness, which no program sees.
 pub(super) fn of(program: &Program, run: &Path) -> Vec<Mount> {
     let closed = closed(run, &std::env::temp_dir(), std::env::home_dir().as_deref());
     let own = program.entry_point.iter().map(Path::new).filter(|path| path.is_absolute() && path.is_file());
     let mut shown: Vec<Mount> = own.flat_map(|path| with_its_folder(path, &closed)).collect();
+    shown.extend(over_results(&shown, run));
     shown.extend(program.shares.iter().filter_map(|Share { path, writable }| {
         Some(Mount { source: path.canonicalize().ok()?, target: path.clone(), read_only: !writable })
     }));
@@ -23,6 +27,21 @@ fn closed(run: &Path, temporary: &Path, home: Option<&Path>) -> Vec<PathBuf> {
         [run, temporary, Path::new("/tmp"), Path::new("/var/tmp"), Path::new("/run"), Path::new("/etc")];
     let all = all.into_iter().chain(home);
     all.map(|path| path.canonicalize().unwrap_or_else(|_| path.to_owned())).collect()
+}
+
+/// An empty folder over each folder with results of a run in the folder of a program: what is judged must not read how.
+fn over_results(shown: &[Mount], run: &Path) -> Vec<Mount> {
+    let results = |mount: &Mount| {
+        let entries = std::fs::read_dir(&mount.source).into_iter().flatten().flatten();
+        let folders = entries.filter(|entry| entry.path().join(STREAM).exists());
+        folders.map(|entry| mount.target.join(entry.file_name())).collect::<Vec<_>>()
+    };
+    let covered: Vec<PathBuf> = shown.iter().flat_map(results).collect();
+    let nothing = run.join("nothing");
+    if covered.is_empty() || std::fs::create_dir_all(&nothing).is_err() {
+        return Vec::new();
+    }
+    covered.into_iter().map(|target| Mount::read_only(&nothing, target)).collect()
 }
 
 /// The program and its folder, which may contain files that belong to it; only the program if that would show

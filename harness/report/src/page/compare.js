@@ -1,10 +1,11 @@
 // The page of two runs side by side.
 
-const CHANGES = ["worse", "better", "otherwise", "same"];
+const CHANGES = ["worse", "better", "otherwise", "left-out", "same"];
 const CHANGE_MEANINGS = {
   worse: "It passed or was not judged before, and now it failed, was blocked or met an environment error.",
   better: "It failed, was blocked or met an environment error before, and passes now.",
   otherwise: "The outcome changed in another way.",
+  "left-out": "One of the runs left it out, or was interrupted before it ended.",
   same: "The outcome is the same in both runs.",
 };
 Object.assign(MEANINGS, CHANGE_MEANINGS);
@@ -12,6 +13,7 @@ Object.assign(SYMBOLS, {
   worse: [["path", { d: "M8 14 1.5 4h13z", ...FILLED }]],
   better: [["path", { d: "M8 2 14.5 12h-13z", ...FILLED }]],
   otherwise: [["path", { d: "M8 1 15 8l-7 7-7-7z", ...FILLED }]],
+  "left-out": SYMBOLS.deselected,
   same: [["path", { d: "M3 6h10M3 10h10", ...OUTLINE }]],
 });
 const SIDES = ["before", "after"];
@@ -19,7 +21,10 @@ const SIDES = ["before", "after"];
 // How a check ended in each of two runs; null where a run did not know it.
 const pairOf = (runs, id) => runs.map((run) => (run.listed.has(id) ? outcomeOf(run.check(id).entry) : null));
 
+const isLeftOut = (outcome) => ["deselected", "interrupted"].includes(outcome);
+
 function changeOf([before, after], differs) {
+  if (before !== after && (isLeftOut(before) || isLeftOut(after))) return "left-out";
   if (!differs) return "same";
   if (TROUBLE.includes(after) && !TROUBLE.includes(before)) return "worse";
   return TROUBLE.includes(before) && after === "pass" ? "better" : "otherwise";
@@ -99,7 +104,7 @@ class ComparePage {
     this.header = make(
       "header", {}, brand(runs[1].report.subject, [["checks", "Checks"], ["run", "Time lines"], ["conditions", "Conditions"]]),
       make("h1", {}, pill(runs[0].verdict), "→", pill(runs[1].verdict), span("subject", names)),
-      make("p", { className: "short" }, `${differs.size} of ${ids.length} checks ended otherwise: `, span("numbers", ...summary)),
+      make("p", { className: "short" }, `${differs.size} of ${ids.length} checks ended otherwise: `, span("numbers", ...summary), changed("left-out") ? ` ${count(changed("left-out"), "check")} left out of one run` : ""),
       factList(facts[0].filter(isCommon)), make("div", { className: "pair" }, sides), figuresOfBoth(runs),
     );
     this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), {

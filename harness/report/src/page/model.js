@@ -5,7 +5,10 @@ const ROWS = ["Node", "Service", "Lease", "Pod", "leader"];
 // Facts of objects that checks change; the CCM writes the others.
 const CHANGED_BY_CHECKS = ["deletionTimestamp", "externalTrafficPolicy", "ports", "type", "unschedulable"];
 
-const outcomeOf = (entry) => (entry.outcome === "skip" ? entry.reason : entry.outcome);
+function outcomeOf(entry) {
+  if (entry.outcome === "error" && entry.message === "interrupted") return "interrupted";
+  return entry.outcome === "skip" ? entry.reason : entry.outcome;
+}
 // Checks of the contract, then those of a vendor's own.
 const allOf = (report) => [...report.entries, ...(report.private ?? [])];
 const textOf = (entry) => entry.message ?? entry.detail ?? "";

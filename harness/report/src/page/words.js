@@ -5,6 +5,7 @@ const OUTCOMES = {
   fail: "The CCM broke the requirement.",
   blocked: "The CCM broke another requirement first, so this one could not be judged. A blocked MUST counts like a failed one.",
   error: "The environment failed (cluster, cloud or machine). It is never counted against the CCM.",
+  interrupted: "The user ended the run before this check ended. The result is at most partial.",
   pass: "The CCM met the requirement.",
   "not-observable": "This cluster, Kubernetes version or cloud cannot show it. If it is a MUST, the result is at most partial.",
   deselected: "It was left out of this run. The result is at most partial.",
@@ -14,7 +15,7 @@ const OUTCOMES = {
 const UNENDED = { running: "The check runs now.", waiting: "The check has not started yet." };
 const MEANINGS = { ...OUTCOMES, ...UNENDED, unknown: "This run did not have the check." };
 const TROUBLE = ["fail", "blocked", "error"];
-const UNJUDGED = ["blocked", "error", "not-observable", "deselected"];
+const UNJUDGED = ["blocked", "error", "interrupted", "not-observable", "deselected"];
 
 const LEVELS = {
   MUST: "Required. A failed MUST makes the CCM not conformant.",
@@ -53,6 +54,7 @@ const SYMBOLS = {
   blocked: [["circle", { cx: 8, cy: 8, r: 6.1, ...OUTLINE }], ["path", { d: "m3.7 12.3 8.6-8.6", ...OUTLINE }]],
   error: [["path", { d: "M8 .8 15.6 14.6H.4z", ...FILLED }], ["path", { d: "M8 5.6v4M8 12.2v.1", ...INNER }]],
   "not-observable": [["circle", { cx: 8, cy: 8, r: 6.1, ...OUTLINE, "stroke-dasharray": "2.4 2.4" }]],
+  interrupted: [["path", { d: "M3.5 3h3v10h-3zM9.5 3h3v10h-3z", ...FILLED }]],
   deselected: [["path", { d: "M2.5 3.5 8 8l-5.5 4.5zM8 3.5 13.5 8 8 12.5z", ...FILLED }]],
   "not-declared": [["path", { d: "M3 8h10", ...OUTLINE }]],
   running: [["circle", { cx: 8, cy: 8, r: 6.1, ...OUTLINE, opacity: 0.35 }], ["path", { d: "M8 1.9A6.1 6.1 0 0 1 14.1 8", ...OUTLINE }]],

@@ -2,15 +2,15 @@
 
 use crate::forecast::{Forecast, about};
 use crate::ready_environment::is_trouble;
-use harness_core::ledger::{Entry, Outcome};
-use std::collections::BTreeSet;
+use harness_core::ledger::{Entry, INTERRUPTED, Outcome};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// From this number of seconds on, the pace so far says how long the rest takes.
 const ENOUGH_S: f64 = 5.0;
-/// How much faster or slower than estimated a run is assumed to be at most.
-const PACE: (f64, f64) = (0.5, 5.0);
+/// How much faster or slower than estimated a run is assumed to be at most. Each failed wait takes its whole time limit.
+const PACE: (f64, f64) = (0.5, 20.0);
 /// Width of the bar, in columns.
 const BAR: usize = 10;
 
@@ -29,12 +29,14 @@ pub(super) struct Board {
 struct State {
     running: Vec<(String, Instant)>,
     ended: BTreeSet<String>,
-    /// The checks and rows that have blocked others, and whose trouble was shown.
-    blockers: BTreeSet<String>,
+    /// The checks and rows that have blocked others, and how many.
+    blockers: BTreeMap<String, usize>,
     passed: usize,
     failed: usize,
     blocked: usize,
-    /// The estimate of the time that was left at a moment.
+    /// Checks that ended in another way: not observable, an error of the environment, interrupted.
+    others: usize,
+    /// The estimate of the time that was left at a moment, at the pace of the estimate.
     left: (Instant, Duration),
 }
 
@@ -45,10 +47,11 @@ impl Board {
         let state = State {
             running: Vec::new(),
             ended: BTreeSet::new(),
-            blockers: BTreeSet::new(),
+            blockers: BTreeMap::new(),
             passed: 0,
             failed: 0,
             blocked: 0,
+            others: 0,
             left,
         };
         Board { total: forecast.checks.len(), whole, forecast, began, max_fail, state: Mutex::new(state) }
@@ -59,12 +62,13 @@ impl Board {
         self.lock().running.push((id.to_owned(), Instant::now()));
     }
 
-    /// Whether this is the first check that was blocked by what blocked it; true for all others.
-    pub(super) fn is_news(&self, entry: &Entry) -> bool {
-        match &entry.outcome {
-            Outcome::Blocked { by, .. } => self.lock().blockers.insert(by.clone()),
-            _ => true,
-        }
+    /// How many checks before this one were blocked by what blocked it; 0 for a check that was not blocked.
+    pub(super) fn blocked_before(&self, entry: &Entry) -> usize {
+        let Outcome::Blocked { by, .. } = &entry.outcome else { return 0 };
+        let mut state = self.lock();
+        let count = state.blockers.entry(by.clone()).or_default();
+        *count += 1;
+        *count - 1
     }
 
     /// A check has ended. Returns how many have.
@@ -75,15 +79,21 @@ impl Board {
         match &entry.outcome {
             Outcome::Pass => state.passed += 1,
             Outcome::Blocked { .. } => state.blocked += 1,
+            Outcome::Error { message } if message == INTERRUPTED => state.others += 1,
             outcome if is_trouble(outcome) => state.failed += 1,
-            _ => {}
+            _ => state.others += 1,
         }
-        let rest = self.forecast.of(|id| !state.ended.contains(id));
+        state.left = (now, self.forecast.of(|id| !state.ended.contains(id)));
+        state.ended.len()
+    }
+
+    /// How long the rest probably takes: as estimated, but as much slower or faster as the run has been so far.
+    fn left(&self, (at, rest): (Instant, Duration), now: Instant) -> Duration {
+        let since = now.saturating_duration_since(at);
         let estimated = self.whole.saturating_sub(rest).as_secs_f64();
         let spent = now.saturating_duration_since(self.began).as_secs_f64();
         let pace = if estimated < ENOUGH_S { 1.0 } else { (spent / estimated).clamp(PACE.0, PACE.1) };
-        state.left = (now, rest.mul_f64(pace));
-        state.ended.len()
+        rest.mul_f64(pace).saturating_sub(since)
     }
 
     /// Why no further check starts, if none does.
@@ -101,9 +111,7 @@ impl Board {
         let state = self.lock();
         let (done, total) = (state.ended.len(), self.total);
         let spent = now.saturating_duration_since(self.began);
-        let (at, left) = state.left;
-        let left = left.saturating_sub(now.saturating_duration_since(at));
-        let left = match left {
+        let left = match self.left(state.left, now) {
             _ if done >= total => String::new(),
             Duration::ZERO => ", longer than estimated".to_owned(),
             left => format!(", about {} left", about(left.max(Duration::from_secs(1)))),
@@ -112,8 +120,12 @@ impl Board {
             0 => String::new(),
             blocked => format!(" {blocked} blocked"),
         };
+        let others = match state.others {
+            0 => String::new(),
+            others => format!(" {others} not judged"),
+        };
         let counts = format!(
-            "{done}/{total} {} running {} passed {} failed{blocked}",
+            "{done}/{total} {} running {} passed {} failed{blocked}{others}",
             state.running.len(),
             state.passed,
             state.failed

@@ -142,7 +142,7 @@ impl Shown {
         };
         let number = board.end(&entry, Instant::now());
         let entry = with_openable_path(&entry, &session.plan().output);
-        let shown = text::check_ended(&entry, self.verbosity, board.is_news(&entry));
+        let shown = text::check_ended(&entry, self.verbosity, board.blocked_before(&entry));
         match self.form {
             ShownAs::Github if is_trouble(&entry.outcome) => {
                 output::workflow_commands(&format!("::group::{} failed", entry.id));

@@ -9,6 +9,8 @@ use harness_core::output::{Tone, plain};
 use harness_core::progress::Verbosity;
 use std::time::Duration;
 
+/// How many checks that something blocks are listed after the first.
+const LISTED: usize = 4;
 /// Width of the column of ids; longer ids shift their line.
 const IDS: usize = 24;
 
@@ -55,8 +57,13 @@ pub(super) fn check_began(id: &str, title: &str, verbosity: Verbosity) -> String
     }
 }
 
-/// A check that has ended. What blocked it is described if that is news.
-pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, is_news: bool) -> String {
+/// A check that has ended. `before` is how many checks were blocked before it for the same reason: what blocked them is
+/// described once, and after a few of them no more are listed.
+pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, before: usize) -> String {
+    let is_news = before == 0;
+    if before > LISTED && verbosity != Verbosity::Verbose {
+        return String::new();
+    }
     let took = Some(Duration::from_millis(entry.duration_ms));
     let id = entry.id.as_str();
     let head = match &entry.outcome {
@@ -69,7 +76,13 @@ pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, is_news: bool) ->
             "BLOCKED",
             took,
             id,
-            &format!("by {by}{}", if is_news { "" } else { ", see above" }),
+            &match before {
+                0 => format!("by {by}"),
+                LISTED if verbosity != Verbosity::Verbose => {
+                    format!("by {by}, see above; further ones are not listed ('-v' lists them)")
+                }
+                _ => format!("by {by}, see above"),
+            },
         ),
         Outcome::Error { message } if message == INTERRUPTED => {
             line(Tone::Odd, "SKIP", took, id, &format!("({INTERRUPTED})"))
@@ -107,7 +120,7 @@ mod tests {
 
     fn shown(outcome: Outcome, verbosity: Verbosity) -> String {
         let entry = Entry { duration_ms: 1_250, ..Entry::sample("A-01", Level::Must, outcome) };
-        harness_core::output::unstyled(&check_ended(&entry, verbosity, true))
+        harness_core::output::unstyled(&check_ended(&entry, verbosity, 0))
     }
 
     #[test]
@@ -116,8 +129,12 @@ mod tests {
         let first = shown(blocked.clone(), Verbosity::Normal);
         assert!(first.contains("by OBS-10\nblocked by OBS-10: it does not start"), "{first}");
         let entry = Entry::sample("A-02", Level::Must, blocked);
-        let second = harness_core::output::unstyled(&check_ended(&entry, Verbosity::Normal, false));
+        let second = harness_core::output::unstyled(&check_ended(&entry, Verbosity::Normal, 1));
         assert!(second.ends_with("by OBS-10, see above\n") && second.lines().count() == 1, "{second}");
+        let last = harness_core::output::unstyled(&check_ended(&entry, Verbosity::Normal, LISTED));
+        assert!(last.ends_with("further ones are not listed ('-v' lists them)\n"), "{last}");
+        assert_eq!(check_ended(&entry, Verbosity::Normal, LISTED + 1), "");
+        assert!(check_ended(&entry, Verbosity::Verbose, LISTED + 1).contains("A-02"));
     }
 
     #[test]

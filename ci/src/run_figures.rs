@@ -1,0 +1,55 @@
+//! How the checks of a run ended, read from its stream of events.
+
+use anyhow::{Context, Result};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+
+/// The facts from the events of a run.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RunFigures {
+    /// Checks that failed or were blocked, with the reason.
+    pub(crate) held_against: Vec<String>,
+    /// How many checks were repeated.
+    pub(crate) judged_again: usize,
+    /// How many checks ended with an environment error.
+    pub(crate) errors: usize,
+    /// How many checks ended in any way.
+    pub(crate) ended: usize,
+}
+
+/// Reads them from the stream of events.
+///
+/// # Errors
+/// It cannot be read, or plans no checks.
+pub(crate) fn figures(events: &Path) -> Result<RunFigures> {
+    let text = std::fs::read_to_string(events).with_context(|| events.display().to_string())?;
+    let mut levels: BTreeMap<String, String> = BTreeMap::new();
+    let mut figures = RunFigures::default();
+    for line in text.lines() {
+        let event: Value = serde_json::from_str(line)?;
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let payload = &event["event"];
+        match payload["type"].as_str() {
+            Some("checks-planned") => {
+                for check in payload["checks"].as_array().into_iter().flatten() {
+                    levels.insert(text(&check["id"]), text(&check["level"]));
+                }
+            }
+            Some("check-ended") => {
+                let check = text(&event["check"]);
+                let outcome = text(&payload["ended"]["outcome"]);
+                figures.judged_again += usize::from(payload["facts"].get("first-try").is_some());
+                figures.errors += usize::from(outcome == "error");
+                figures.ended += usize::from(outcome != "skip");
+                let is_must = levels.get(&check).is_some_and(|level| level == "MUST");
+                if is_must && (outcome == "fail" || outcome == "blocked") {
+                    figures.held_against.push(format!("{check}: {}", text(&payload["ended"]["message"])));
+                }
+            }
+            _ => {}
+        }
+    }
+    anyhow::ensure!(!levels.is_empty(), "{} plans no checks", events.display());
+    Ok(figures)
+}
