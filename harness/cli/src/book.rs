@@ -27,10 +27,11 @@ pub(super) fn docs(page: Option<&str>) -> ExitCode {
         return ExitCode::from(exit::CONFORMANT);
     };
     // Messages and pages name the files.
-    let name = asked.trim_start_matches("docs/").trim_end_matches(".md");
-    match self::page(name) {
+    let name = asked.trim_start_matches("docs/").trim_end_matches(".md").trim_end_matches('/');
+    let found = [name.to_owned(), format!("contract/{name}"), format!("{name}/README")];
+    match found.iter().find_map(|name| self::page(name)) {
         Some(text) => {
-            output::out(text);
+            output::out(without_comment(text));
             ExitCode::from(exit::CONFORMANT)
         }
         None => {
@@ -41,6 +42,14 @@ pub(super) fn docs(page: Option<&str>) -> ExitCode {
             ));
             ExitCode::from(exit::USAGE)
         }
+    }
+}
+
+/// A page without the comment for its editors at its beginning.
+fn without_comment(text: &str) -> &str {
+    match text.strip_prefix("<!--").and_then(|rest| rest.split_once("-->")) {
+        Some((_, page)) => page.trim_start(),
+        None => text,
     }
 }
 

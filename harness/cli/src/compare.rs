@@ -1,7 +1,7 @@
 //! `compare`: the changes between two reports, as lines and as a page.
 
 use super::arguments::{CompareOptions, ListOutput};
-use super::report_file::{report_at, report_beside};
+use super::report_file::{not_a_report, report_at, report_next_to};
 use harness_core::check::chain;
 use harness_core::events::{self, Event, Fold};
 use harness_core::files;
@@ -137,8 +137,8 @@ fn page_material(report: &Path, ledger: &Ledger) -> PageMaterial {
 pub(super) fn read(path: &Path) -> Result<Ledger, String> {
     let path = &report_at(path);
     let text = files::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
-    parse(&text, path).map_err(|error| match report_beside(path) {
-        Some(report) => format!("{}: not a report; that of this run is {}", path.display(), report.display()),
+    parse(&text, path).map_err(|error| match report_next_to(path) {
+        Some(report) => not_a_report(path, &report),
         None => chain(&error),
     })
 }

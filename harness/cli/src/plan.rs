@@ -129,6 +129,15 @@ fn subject(plan: &RunPlan, manifests: Option<&Manifests>) -> String {
 }
 
 /// The cluster, in lines with labels.
+/// From this minor version of Kubernetes on, every MUST can be observed.
+const OLDEST_WHOLE: u32 = 30;
+
+/// The minor version in a text such as `1.36` or `of the node image kindest/node:v1.36.1`.
+fn minor_of(version: &str) -> Option<u32> {
+    let numbers = version.rsplit([':', ' ', 'v']).find(|part| part.starts_with("1."))?;
+    numbers.split('.').nth(1)?.parse().ok()
+}
+
 fn cluster(plan: &RunPlan, chosen: Option<&str>, lanes: usize, image: Option<String>) -> String {
     let mut text = match plan.cluster.desired() {
         DesiredCluster::Own(own) => {
@@ -141,6 +150,11 @@ fn cluster(plan: &RunPlan, chosen: Option<&str>, lanes: usize, image: Option<Str
                 (wanted, _) => wanted.to_string(),
             };
             let mut text = format!("cluster    {backend}, topology {topology}, Kubernetes {version}\n");
+            if minor_of(&version).is_some_and(|minor| minor < OLDEST_WHOLE) {
+                text.push_str(&format!(
+                    "           older than 1.{OLDEST_WHOLE}: some MUSTs cannot be observed, so the result is at most partial\n"
+                ));
+            }
             if let Some((_, why)) = chosen.and_then(|chosen| chosen.split_once(", as ")) {
                 text.push_str(&format!("           chosen as {why}\n"));
             }

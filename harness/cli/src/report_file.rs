@@ -11,9 +11,14 @@ pub(super) fn report_at(path: &Path) -> PathBuf {
 }
 
 /// The report next to another file of the same run, such as its page.
-pub(super) fn report_beside(path: &Path) -> Option<PathBuf> {
+pub(super) fn report_next_to(path: &Path) -> Option<PathBuf> {
     let report = path.with_file_name(REPORT_FILE);
     (report != path && report.is_file()).then_some(report)
+}
+
+/// That a file is not a report, although there is one next to it.
+pub(super) fn not_a_report(path: &Path, report: &Path) -> String {
+    format!("{}: not a report; that of this run is {}", path.display(), report.display())
 }
 
 #[cfg(test)]
@@ -25,9 +30,9 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert_eq!(report_at(folder.path()), folder.path().join("report.yaml"));
         let (page, report) = (folder.path().join("report.html"), folder.path().join("report.yaml"));
-        assert_eq!(report_beside(&page), None);
+        assert_eq!(report_next_to(&page), None);
         std::fs::write(&report, "").expect("a file");
-        assert_eq!((report_beside(&page), report_beside(&report)), (Some(report.clone()), None));
+        assert_eq!((report_next_to(&page), report_next_to(&report)), (Some(report.clone()), None));
         for other in ["nope", "old/report.yaml"] {
             assert_eq!(report_at(Path::new(other)), Path::new(other));
         }

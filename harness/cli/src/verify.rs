@@ -1,7 +1,7 @@
 //! `verify` and `attest`: whether a report is genuine, and a statement about it for others.
 
 use super::arguments::{AttestOptions, ListOutput, VerifyOptions};
-use super::report_file::report_at;
+use super::report_file::{not_a_report, report_at, report_next_to};
 use harness_config::Completeness;
 use harness_core::check::chain;
 use harness_core::events::{open_stream, read_whole, stream_in};
@@ -36,7 +36,10 @@ impl Run {
     pub(super) fn read(report: &Path, events: Option<&Path>) -> Result<Run, String> {
         let report = &report_at(report);
         let text = files::read(report).map_err(|error| format!("{}: {error}", report.display()))?;
-        let written = read(&text, report).map_err(|error| chain(&error))?;
+        let written = read(&text, report).map_err(|error| match report_next_to(report) {
+            Some(own) => not_a_report(report, &own),
+            None => chain(&error),
+        })?;
         let default_stream = || stream_in(report.parent().unwrap_or(Path::new("")));
         let stream = events.map_or_else(default_stream, PathBuf::from);
         let stream_facts = match read_whole(&stream) {

@@ -4,7 +4,7 @@ use super::as_written::{lost_of_load_balancer, lost_of_route};
 use super::driver::facilities;
 use super::{
     ActiveFault, BarrierStatus, CloudError, CloudRecord, Credential, Driver, Entry, Fault, Instance,
-    InstanceIds, Inventory, LoadBalancer, Match, Problem, Route, RunningCloud, Settings, Shown, drivers,
+    InstanceIds, Inventory, LoadBalancer, Match, Op, Problem, Route, RunningCloud, Settings, Shown, drivers,
 };
 use harness_core::check::Facility;
 use std::collections::BTreeSet;
@@ -132,7 +132,12 @@ impl Cloud {
         objects.put_load_balancer(lb).await?;
         let Some(stock) = self.driver.inventory() else { return Ok(lb.clone()) };
         let seen = stock.read().await?.load_balancers.into_iter().find(|one| one.id == lb.id);
-        let seen = seen.ok_or_else(|| self.not_kept(CALL, vec![format!("no load balancer {}", lb.id)]))?;
+        let Some(seen) = seen else {
+            return match self.was_removed(Op::LbDelete, &lb.id).await? {
+                true => Ok(lb.clone()),
+                false => Err(self.not_kept(CALL, vec![format!("no load balancer {}", lb.id)])),
+            };
+        };
         match lost_of_load_balancer(lb, &seen) {
             lost if lost.is_empty() => Ok(seen),
             lost => Err(self.not_kept(CALL, lost)),
@@ -159,7 +164,12 @@ impl Cloud {
         let put = self.has(self.driver.routes(), Facility::Routes, CALL)?.put_route(route).await?;
         let Some(stock) = self.driver.inventory() else { return Ok(put) };
         let seen = stock.read().await?.routes.into_iter().find(|one| one.id == put.id);
-        let seen = seen.ok_or_else(|| self.not_kept(CALL, vec![format!("no route {}", put.id)]))?;
+        let Some(seen) = seen else {
+            return match self.was_removed(Op::RouteDelete, &put.id).await? {
+                true => Ok(put),
+                false => Err(self.not_kept(CALL, vec![format!("no route {}", put.id)])),
+            };
+        };
         match lost_of_route(route, &seen) {
             lost if lost.is_empty() => Ok(seen),
             lost => Err(self.not_kept(CALL, lost)),
@@ -271,6 +281,20 @@ impl Cloud {
         tunable.change(settings).await
     }
 
+    /// Whether a CCM has removed an object that was put there a moment ago, according to the request log. If there is none, it
+    /// may have.
+    async fn was_removed(&self, op: Op, id: &str) -> Result<bool, CloudError> {
+        let Some(journal) = self.driver.journal() else { return Ok(true) };
+        let is_it = |call: &Entry| call.op == op && call.resource.as_deref().is_none_or(|one| one == id);
+        let so_far = journal.read(0, Duration::ZERO).await?;
+        if so_far.iter().any(is_it) {
+            return Ok(true);
+        }
+        // A call is logged once it has been answered.
+        let last = so_far.last().map_or(0, |call| call.seq);
+        Ok(journal.read(last, REMOVAL_IS_LOGGED).await?.iter().any(is_it))
+    }
+
     fn not_kept(&self, call: &'static str, lost: Vec<String>) -> CloudError {
         CloudError::new(self.driver(), call, Problem::NotKept).caused_by(lost.join("; "))
     }
@@ -326,6 +350,8 @@ impl RunningCloud {
     }
 }
 
+/// How long the log of a call may take after its effect.
+const REMOVAL_IS_LOGGED: Duration = Duration::from_secs(1);
 /// The name of reading the journal in errors.
 pub const READING_THE_JOURNAL: &str = "reading the journal";
 

@@ -154,7 +154,19 @@ fn registry_image(text: &str) -> Result<(), String> {
 pub fn image_reference(text: &str) -> Result<(), String> {
     let sound =
         !text.is_empty() && text.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '$' | '\'' | '"'));
-    accept(sound, "not an image reference; write e.g. 'registry.example/ccm:v1.2.3'")
+    let named = text.split('@').next().unwrap_or_default();
+    let path = match named.rsplit_once(':') {
+        Some((path, tag)) if !tag.contains('/') => path,
+        _ => named,
+    };
+    // The first of several parts may be the name of a registry, which any case will do for.
+    let parts: Vec<&str> = path.split('/').collect();
+    let repository = if parts.len() > 1 { &parts[1..] } else { &parts[..] };
+    let lower = |part: &&str| !part.is_empty() && !part.chars().any(char::is_uppercase);
+    accept(
+        sound && repository.iter().all(lower),
+        "not an image reference; write e.g. 'registry.example/ccm:v1.2.3', with a name in lower case",
+    )
 }
 
 fn flag_name(text: &str) -> Result<(), String> {

@@ -167,7 +167,11 @@ pub fn nearest(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> 
 /// All similar words, the most similar first.
 pub(crate) fn near(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
     let folded = fold(word);
-    let distance = |candidate: &str| strsim::osa_distance(&folded, &fold(candidate));
+    let distance = |candidate: &str| match fold(candidate) {
+        // The beginning of a word stands for it.
+        whole if folded.len() >= 3 && whole.starts_with(&folded) && whole != folded => 1,
+        whole => strsim::osa_distance(&folded, &whole),
+    };
     let mut found: Vec<(usize, String)> = words
         .into_iter()
         .map(|candidate| (distance(candidate.as_ref()), candidate.as_ref().to_owned()))

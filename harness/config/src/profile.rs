@@ -327,6 +327,14 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
             "there is no built-in profile '{name_or_path}'; write './{name_or_path}' for the folder"
         ));
     }
+    if path.exists() {
+        let lacks = if path.is_dir() {
+            format!("the folder ./{name_or_path} has no {PROFILE_FILE}")
+        } else {
+            format!("./{name_or_path} is a file: write it with the './'")
+        };
+        return Err(format!("there is no built-in profile '{name_or_path}', and {lacks}; {}", known()));
+    }
     let near = did_you_mean(name_or_path, &names);
     Err(format!("there is no built-in profile '{name_or_path}', and a path has a '/'{near}; {}", known()))
 }

@@ -1,11 +1,11 @@
 //! One embedded cluster for a measurement: created as a cell describes it, given its manifests in some order, and
 //! watched.
 
-use super::Question;
 use super::cells::{is_open, machines, network, pace, version};
 use super::means::Means;
 use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, refused, settle};
 use super::play;
+use super::question::Question;
 use super::variant::{PlaceholderValues, Variant};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Topology, YesNo};
 use embedded_cluster::{
@@ -145,7 +145,7 @@ impl<'a> Bench<'a> {
             .then(|| "--node-status-update-frequency=5s".to_owned())
             .into_iter()
             .collect();
-        let preview = Variant::read(question, &around)?;
+        let preview = Variant::parse(&question.case.name, &question.manifests, &around)?;
         let spec = ClusterSpec {
             programs: if hosted {
                 Vec::new()
@@ -164,7 +164,7 @@ impl<'a> Bench<'a> {
         let cluster = Cluster::start(spec).await.map_err(|error| chain(&error))?;
         let address = cluster.address();
         around.api_server = (address.ip().to_string(), address.port());
-        let variant = Variant::read(question, &around)?;
+        let variant = Variant::parse(&question.case.name, &question.manifests, &around)?;
         let hosting = match hosted {
             true => Some(
                 management(means, question, (&cluster, &variant), folder.path(), (base(Vec::new()), more))

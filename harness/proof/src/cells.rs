@@ -1,6 +1,6 @@
 //! The cluster of a cell as an embedded cluster. Pure functions.
 
-use super::Question;
+use super::question::Question;
 use bootstrap::{Cluster, Cni, Topology, YesNo};
 use embedded_cluster::{KubernetesVersion, MachineSpec, NodeIp, NodeTaint, Pace, PodNetwork, Role};
 use std::time::Duration;

@@ -1,11 +1,12 @@
 //! Measures on embedded clusters: one for each cell and order, which is removed at its end.
 
+use super::Row;
 use super::bench::{Bench, Order};
 use super::cells::hidden;
 use super::means::Means;
 use super::observe::outcome;
+use super::question::Question;
 use super::table::Measured;
-use super::{Question, Row};
 use bootstrap::CloudEndpoint;
 use futures::StreamExt;
 use harness_clusters::images::own_program;

@@ -3,9 +3,10 @@
 use super::observe::{
     CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, refused, settle,
 };
+use super::question::Question;
 use super::table::Measured;
 use super::variant::{PlaceholderValues, Variant};
-use super::{Question, Row, play};
+use super::{Row, play};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Source as Manifests, Topology, Version, YesNo};
 use harness_clusters::API_SERVER_PORT;
 use harness_config::{BackendChoice, ClusterKeys, NodeIp, RunFile, Source, plan};
@@ -220,7 +221,7 @@ impl<'a> Boot<'a> {
             token: state.replicas.first().map(|replica| replica.token.clone()).unwrap_or_default(),
             api_server: (machine.map(|ip| ip.to_string()).unwrap_or_default(), API_SERVER_PORT),
         };
-        let mut variant = Variant::read(question, &around)?;
+        let mut variant = Variant::parse(&question.case.name, &question.manifests, &around)?;
         let plugin = play::plugin(&variant);
         // If the image has no kube-proxy, cells with one get what it would provide.
         let api_server =

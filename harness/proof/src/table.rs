@@ -1,6 +1,6 @@
 //! The table of the model's results and the measurements. Pure functions.
 
-use super::Question;
+use super::question::Question;
 use bootstrap::Outcome;
 use std::collections::BTreeMap;
 use std::fmt::Write;

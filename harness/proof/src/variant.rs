@@ -1,7 +1,6 @@
 //! A variant's manifests, completed so that they run: placeholders are filled in, and the reference CCM gets settings
 //! that they leave to the reader. What the boot model uses stays unchanged. Pure functions.
 
-use super::Question;
 use harness_config::yaml;
 use harness_core::files::{self, built_in};
 use harness_session::ccm::{TOKEN, pod_spec, rank, substitute};
@@ -60,15 +59,11 @@ pub(super) fn text_of(name: &str) -> Result<Arc<str>, String> {
 }
 
 impl Variant {
-    /// Reads the manifests of a cell and fills in the placeholders.
+    /// Reads manifests and fills in the placeholders; errors name `name`.
     ///
     /// # Errors
     /// Manifests that cannot be read, or without a CCM.
-    pub(super) fn read(question: &Question, around: &PlaceholderValues) -> Result<Variant, String> {
-        Variant::parse(&question.case.name, &question.manifests, around)
-    }
-
-    fn parse(name: &str, text: &str, around: &PlaceholderValues) -> Result<Variant, String> {
+    pub(super) fn parse(name: &str, text: &str, around: &PlaceholderValues) -> Result<Variant, String> {
         let documents = yaml::from_str_multi(text, Path::new(name))
             .map_err(|error| harness_core::check::chain(&error))?;
         Variant::of(documents, around).ok_or_else(|| {

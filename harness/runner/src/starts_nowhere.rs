@@ -25,7 +25,11 @@ pub(super) async fn starts_nowhere(isolation: Isolation, lanes: &[Arc<Session>])
     }
     let look = async |seen: &mut String| {
         let states: Vec<CcmState> = lanes.iter().filter_map(|lane| lane.ccm_state().ok()).collect();
-        *seen = format!("{states:?}");
+        *seen = format!(
+            "it crash-looped on {} of {} clusters",
+            states.iter().filter(|one| loops(one)).count(),
+            lanes.len()
+        );
         let has_led = || lanes.iter().any(|lane| lane.events().fold().conduct().has_led());
         Ok(crash_looped(&states).filter(|_| !has_led()))
     };
@@ -35,11 +39,15 @@ pub(super) async fn starts_nowhere(isolation: Isolation, lanes: &[Arc<Session>])
     }
 }
 
+fn loops(state: &CcmState) -> bool {
+    matches!(state, CcmState::Broken { by: Some(Blocker::StaysUp), .. })
+}
+
 /// What was seen of a CCM that crash-looped on one of the clusters.
 fn crash_looped(states: &[CcmState]) -> Option<String> {
-    states.iter().find_map(|state| match state {
-        CcmState::Broken { why, by: Some(Blocker::StaysUp) } => Some(why.clone()),
-        _ => None,
+    states.iter().filter(|state| loops(state)).find_map(|state| match state {
+        CcmState::Broken { why, .. } => Some(why.clone()),
+        CcmState::Settled { .. } | CcmState::Returning { .. } => None,
     })
 }
 

@@ -279,7 +279,7 @@ impl CheckCx {
     ) -> Result<T, CheckError> {
         let Err(CheckError::Violation(mut violation)) = outcome else { return outcome };
         let lines = last_lines_of(&self.pods_client(), pods, SHOWN_LINES).await;
-        violation.explained = (!pods.is_empty()).then_some(lines);
+        violation.explained = (!pods.is_empty()).then(|| lines.trim_start_matches('\n').to_owned());
         Err(CheckError::Violation(violation))
     }
 

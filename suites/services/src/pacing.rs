@@ -15,7 +15,7 @@ pub(super) struct Call {
     /// When the call arrived, by the cloud's clock.
     pub at_ms: u64,
     /// How often the eligible Nodes had changed when the call was seen. Each change may cause an earlier
-    /// attempt (contract section 24).
+    /// attempt (contract area SVC-ERR).
     pub changes: usize,
 }
 

@@ -1,4 +1,4 @@
-//! Whether a CCM's service account has the permissions to initialise Nodes (contract section 14).
+//! Whether a CCM's service account has the permissions to initialise Nodes (contract area AUTH).
 
 use super::Assumed;
 use super::roles::BuiltIn;

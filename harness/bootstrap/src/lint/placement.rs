@@ -42,7 +42,7 @@ fn network(linted: &Linted, report: &mut Report) {
             ("BOOT-LINT-02", level),
             workload.dns_place.clone(),
             format!("{} resolves names by cluster DNS", linted.title()),
-            "CoreDNS does not run before Nodes are initialised: it does not tolerate their taint (contract cycle (c); \
+            "CoreDNS does not run before Nodes are initialised: it does not tolerate their taint (\
              kubernetes#93533)",
             Some((String::from("dnsPolicy: Default\n"), linted.set("dnsPolicy", "Default"))),
         );
@@ -130,7 +130,7 @@ fn addresses_and_storage(linted: &Linted, report: &mut Report) {
     }
     for place in &linted.workload.storage {
         let what = format!("{} uses a PersistentVolumeClaim or a CSI volume", linted.title());
-        let why = "provisioners and CSI drivers start only on initialised Nodes (contract cycle (c))";
+        let why = "provisioners and CSI drivers start only on initialised Nodes";
         report.add(("BOOT-LINT-15", Level::Must), place.clone(), what, why, None);
     }
 }

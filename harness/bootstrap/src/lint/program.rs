@@ -18,8 +18,7 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
     for container in linted.workload.containers.iter().filter(|container| !container.init) {
         if !container.requests {
             let what = format!("container '{}' does not request cpu and memory", container.name);
-            let why =
-                "without requests it is the first to run short of resources or to be evicted (seed example)";
+            let why = "without requests it is the first to run short of resources or to be evicted (the Kubernetes blog of 2025-02-14 sets them)";
             let fix = String::from("resources:\n  requests:\n    cpu: 50m\n    memory: 64Mi\n");
             let place = container.resources_place.clone();
             report.add(("BOOT-LINT-18", Level::Should), place, what, why, Some((fix, None)));
@@ -122,7 +121,7 @@ fn image(linted: &Linted, report: &mut Report, index: usize, container: &Contain
     let pinned = name.contains('@') || name.split_once(':').is_some_and(|(_, tag)| tag != "latest");
     if !pinned && !container.image.contains('$') {
         let what = format!("the image '{}' is not pinned to a version", container.image);
-        let why = "Nodes that boot on different days may run different programs (seed example)";
+        let why = "Nodes that boot on different days may run different programs (the Kubernetes blog of 2025-02-14 uses a tag, and warns of it)";
         report.add(("BOOT-LINT-18", Level::Should), place, what, why, None);
     }
 }

@@ -87,7 +87,7 @@ pub(super) fn missing(linted: &Linted, report: &mut Report) {
             linted.title(),
             reference.title()
         );
-        let why = "the objects that a Pod refers to must exist (contract section 24, other causes seen)";
+        let why = "the objects that a Pod refers to must exist; without them its containers are not created";
         let fix = format!("# add it to the manifests, or pass --assume {}\n", reference.title());
         report.add(("BOOT-REF", Level::Must), reference.place.clone(), what, why, Some((fix, None)));
     }
@@ -109,7 +109,7 @@ pub(super) fn rights(linted: &Linted, report: &mut Report) {
         gaps.iter().map(|gap| format!("{} {} ({})", gap.verb, gap.resource, gap.row)).collect();
     let workload = linted.workload;
     let what = format!("ServiceAccount/{} lacks: {}", workload.service_account, listed.join(", "));
-    let why = "a CCM on the framework needs at least these (contract section 14); those for Services and deletions \
+    let why = "a CCM on the framework needs at least these (contract area AUTH); those for Services and deletions \
                never decide the boot";
     let text = crate::fix::rbac(workload);
     let edit = workload.object.map(|object| Edit::Grant { object, path: linted.spec(), text: text.clone() });

@@ -64,7 +64,7 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
     }
     if linted.claims.routes {
         let why = "with routes, a restarted CCM finds Nodes with this taint, which its own route controller removes \
-                   (contract cycle (d); only DaemonSets on the host's network tolerate it by default)";
+                   (only DaemonSets on the host's network tolerate it by default)";
         let taint = no_schedule(NETWORK_UNAVAILABLE, "");
         if missing(&taint) {
             let what = format!("{} does not tolerate {taint}", linted.title());

@@ -1,4 +1,4 @@
-//! Placeholders such as `${TAG}` that nobody has filled in yet, in images and command lines. A kubelet replaces `$(NAME)`, and
+//! Placeholders such as `${TAG}` that are not filled in yet, in images and command lines. A kubelet replaces `$(NAME)`, and
 //! nothing else.
 
 use super::node::{Node, Value};

@@ -9,7 +9,7 @@ use crate::workload::{
     Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, WorkloadKind, borne, image_fault,
 };
 
-/// Labels that the CCM writes when it initialises a Node (contract section 8).
+/// Labels that the CCM writes when it initialises a Node (contract area NODE-LBL).
 const CLOUD_LABELS: &[&str] = &[
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",

@@ -35,8 +35,13 @@ Example:
 
 /// Checks that what was typed is not the folder of a profile.
 fn url(text: &str) -> Result<String, String> {
-    if Path::new(text).exists() {
-        return Err(format!("it is a path; did you mean '--profile {text}'?"));
+    let path = Path::new(text);
+    if path.join("profile.yaml").is_file() {
+        let here = if text.contains('/') { "" } else { "./" };
+        return Err(format!("it is the folder of a profile; did you mean '--profile {here}{text}'?"));
+    }
+    if path.exists() {
+        return Err("it is a path, not the URL of a driver; '--command' starts a program".to_owned());
     }
     Ok(text.to_owned())
 }

@@ -9,6 +9,7 @@ Exit codes:
   3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check
        failed, or the report could not be written
   4    no check was selected
+  5    conformant or partial, but a private check of yours failed
   130  interrupted
 
 Example:

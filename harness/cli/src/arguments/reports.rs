@@ -84,6 +84,14 @@ pub(crate) struct AttestOptions {
     #[arg(long, value_name = "FILE")]
     pub(crate) key: Option<PathBuf>,
     /// URL of the run, such as a CI job
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = web_address)]
     pub(crate) url: Option<String>,
+}
+
+/// Checks that this is the address of a page.
+fn web_address(text: &str) -> Result<String, String> {
+    match text.starts_with("https://") || text.starts_with("http://") {
+        true => Ok(text.to_owned()),
+        false => Err("expected an address that begins with https:// or http://".to_owned()),
+    }
 }

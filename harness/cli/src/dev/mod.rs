@@ -105,6 +105,11 @@ impl DevSession<'_> {
             ));
             return Err(ExitCode::from(exit::USAGE));
         }
+        if let Some(source) = self.build.as_ref().map(|build| &build.source).filter(|source| !source.exists())
+        {
+            output::err(&format!("error: --source {}: there is no such file or folder", source.display()));
+            return Err(ExitCode::from(exit::USAGE));
+        }
         self.is_built = self.builds();
         let plan = planned(&self.options.shared.source(), self.first.clone())?;
         self.failed = Self::failures(&plan);

@@ -124,7 +124,7 @@ fn faults_of_form() {
     );
     check(
         "image: {reference: 'a b'}",
-        "profile.yaml:6: image.reference: 'a b': not an image reference; write e.g. 'registry.example/ccm:v1.2.3'",
+        "profile.yaml:6: image.reference: 'a b': not an image reference; write e.g. 'registry.example/ccm:v1.2.3', with a name in lower case",
     );
     check(
         "implementedElsewhere: {handled by: x}",

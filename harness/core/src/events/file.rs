@@ -34,7 +34,9 @@ pub enum StreamError {
         cause: io::Error,
     },
     /// It does not begin like a stream.
-    #[error("{path}: not a stream of events: {why}; it is the events.jsonl of a run's output folder")]
+    #[error(
+        "{path}: not a stream of events: {why}; the stream of a run is the file events.jsonl in its output folder"
+    )]
     NotAStream {
         /// The file.
         path: PathBuf,

@@ -6,7 +6,8 @@ mod placement;
 mod set;
 mod surroundings;
 
-use super::{Question, table, variant};
+use super::question::{Question, table};
+use super::variant;
 use bootstrap::{Case, Cni, Outcome, Source, Topology};
 use fastrand::Rng;
 use harness_config::yaml;
@@ -27,9 +28,6 @@ const TOPOLOGIES: [Topology; 4] = [
     Topology::ThreeControlPlanes,
 ];
 const CNIS: [Cni; 4] = [Cni::None, Cni::Independent, Cni::WaitsForAddresses, Cni::StartupTaint];
-
-/// A change of manifests: what it did, in words; `None` if there was nothing to change.
-type Change = fn(&mut Set, &mut Rng) -> Option<String>;
 
 /// This many random variants, each on one cluster that can be shown according to `shown`. Left out are those about which the
 /// model has no opinion, as they boot only on a condition that the manifests do not show. The same seed gives the same ones.

@@ -1,7 +1,6 @@
 //! Changes of what the CCM's Pods need before they start: objects, files, identities, resources.
 
-use super::Change;
-use super::set::{Set, list, pick};
+use super::set::{Change, Set, list, pick};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
@@ -25,7 +24,7 @@ pub(super) const CHANGES: &[Change] = &[
 ];
 
 /// Names of objects that are in no manifests.
-const ABSENT: &str = "nobody-made-it";
+const ABSENT: &str = "absent";
 
 fn with_a_volume(set: &mut Set, rng: &mut Rng) -> Option<String> {
     let optional = rng.bool();
@@ -56,8 +55,8 @@ fn mounted(set: &mut Set, mut source: Value) -> Option<()> {
 fn with_a_path_of_the_host(set: &mut Set, rng: &mut Rng) -> Option<String> {
     let kind = pick(rng, &["DirectoryOrCreate", "FileOrCreate", "Directory", "File"]);
     let path = match kind {
-        "FileOrCreate" => "/tmp/nobody-made-this-file",
-        _ => "/tmp/nobody-made-this-folder",
+        "FileOrCreate" => "/tmp/absent-file",
+        _ => "/tmp/absent-folder",
     };
     mounted(set, json!({"hostPath": {"path": path, "type": kind}}))?;
     Some(format!("a {kind} of the host"))
@@ -150,6 +149,6 @@ fn with_pull_secrets(set: &mut Set, _: &mut Rng) -> Option<String> {
 }
 
 fn behind_a_gate(set: &mut Set, _: &mut Rng) -> Option<String> {
-    set.spec()?["schedulingGates"] = json!([{"name": "example.org/nobody-opens-it"}]);
+    set.spec()?["schedulingGates"] = json!([{"name": "example.org/never-opened"}]);
     Some("a scheduling gate".to_owned())
 }

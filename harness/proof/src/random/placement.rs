@@ -1,7 +1,6 @@
 //! Changes of where the CCM's Pods may run, and of how many there are.
 
-use super::Change;
-use super::set::{Set, list, pick};
+use super::set::{Change, Set, list, pick};
 use fastrand::Rng;
 use serde_json::json;
 
@@ -63,13 +62,13 @@ fn tolerates_everything(set: &mut Set, rng: &mut Rng) -> Option<String> {
     Some(format!("the toleration {toleration}"))
 }
 
-/// Labels that Nodes have, that only control planes have, that the CCM sets, and that nobody sets.
+/// Labels that Nodes have, that only control planes have, that the CCM sets, and one that is never set.
 const LABELS: [&str; 5] = [
     "kubernetes.io/os=linux",
     "node-role.kubernetes.io/control-plane=",
     "topology.kubernetes.io/region=ccm-1",
     "node.kubernetes.io/instance-type=m1.large",
-    "example.org/nobody-sets-it=true",
+    "example.org/never-set=true",
 ];
 
 fn on_other_nodes(set: &mut Set, rng: &mut Rng) -> Option<String> {
@@ -108,7 +107,7 @@ fn apart_from_its_replicas(set: &mut Set, rng: &mut Rng) -> Option<String> {
 }
 
 fn next_to_a_pod(set: &mut Set, rng: &mut Rng) -> Option<String> {
-    let labels = if rng.bool() { set.labels() } else { json!({"app": "nobody"}) };
+    let labels = if rng.bool() { set.labels() } else { json!({"app": "absent"}) };
     let key = pick(rng, &["kubernetes.io/hostname", "topology.kubernetes.io/zone"]);
     let term = json!({"topologyKey": key, "labelSelector": {"matchLabels": labels}});
     let affinity = &mut set.spec()?["affinity"]["podAffinity"];
@@ -155,7 +154,7 @@ fn another_resolver(set: &mut Set, rng: &mut Rng) -> Option<String> {
 }
 
 fn another_scheduler(set: &mut Set, rng: &mut Rng) -> Option<String> {
-    let name = pick(rng, &["default-scheduler", "nobody"]);
+    let name = pick(rng, &["default-scheduler", "absent"]);
     set.spec()?["schedulerName"] = json!(name);
     Some(format!("schedulerName: {name}"))
 }

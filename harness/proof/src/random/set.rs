@@ -7,6 +7,9 @@ use harness_core::check::chain;
 use harness_session::ccm::pod_spec;
 use serde_json::{Value, json};
 
+/// A change of manifests: what it did, in words; `None` if there was nothing to change.
+pub(super) type Change = fn(&mut Set, &mut Rng) -> Option<String>;
+
 /// Manifests, one of whose workloads is the CCM.
 pub(super) struct Set {
     pub(super) documents: Vec<Value>,

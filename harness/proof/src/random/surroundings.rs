@@ -1,7 +1,6 @@
 //! Changes of what is applied next to the CCM: quotas, limits, policies, webhooks, Leases, other workloads.
 
-use super::Change;
-use super::set::{Set, pick};
+use super::set::{Change, Set, pick};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
@@ -117,7 +116,7 @@ fn a_lease(set: &mut Set, rng: &mut Rng) -> Option<String> {
     let renewed = pick(rng, &["2020-01-01T00:00:00.000000Z", "2099-01-01T00:00:00.000000Z"]);
     let spec = match held {
         true => json!({
-            "holderIdentity": "somebody-else", "leaseDurationSeconds": 15,
+            "holderIdentity": "another", "leaseDurationSeconds": 15,
             "acquireTime": renewed, "renewTime": renewed, "leaseTransitions": 1,
         }),
         false => json!({}),
