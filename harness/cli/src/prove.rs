@@ -31,7 +31,9 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     };
     let asked = match options.random {
         Some(count) => {
-            random(options.seed, usize::from(count), |question| is_wanted(question) && is_shown(question))
+            let admission = options.cluster == ProofCluster::Kind;
+            let chosen = |question: &Question| is_wanted(question) && is_shown(question);
+            random(options.seed, usize::from(count), admission, chosen)
         }
         None => questions(&options.case),
     };

@@ -12,7 +12,7 @@ use bootstrap::{Case, Cni, Outcome, Source, Topology};
 use fastrand::Rng;
 use harness_config::yaml;
 use harness_core::check::chain;
-use set::Set;
+use set::{Change, Set};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,17 +30,23 @@ const TOPOLOGIES: [Topology; 4] = [
 const CNIS: [Cni; 4] = [Cni::None, Cni::Independent, Cni::WaitsForAddresses, Cni::StartupTaint];
 
 /// This many random variants, each on one cluster that can be shown according to `shown`. Left out are those about which the
-/// model has no opinion, as they boot only on a condition that the manifests do not show. The same seed gives the same ones.
+/// model has no opinion, as they boot only on a condition that the manifests do not show. With `admission` there are also
+/// quotas, limits, policies and webhooks, which only a real API server enforces. The same seed gives the same variants.
 ///
 /// # Errors
 /// A built-in variant cannot be read.
-pub fn random(seed: u64, count: usize, shown: impl Fn(&Question) -> bool) -> Result<Vec<Question>, String> {
+pub fn random(
+    seed: u64,
+    count: usize,
+    admission: bool,
+    shown: impl Fn(&Question) -> bool,
+) -> Result<Vec<Question>, String> {
     let mut questions = Vec::new();
     let mut number = 0;
     // About one in three is left out.
     while questions.len() < count && number < 20 * count {
         number += 1;
-        let question = one(seed, number)?;
+        let question = one(seed, number, admission)?;
         let decides = !matches!(question.cell.outcome, Outcome::BootsIf | Outcome::Undecided);
         if decides && shown(&question) {
             questions.push(question);
@@ -49,13 +55,19 @@ pub fn random(seed: u64, count: usize, shown: impl Fn(&Question) -> bool) -> Res
     Ok(questions)
 }
 
-fn one(seed: u64, number: usize) -> Result<Question, String> {
+/// All changes.
+fn changes(admission: bool) -> Vec<Change> {
+    let enforced = if admission { surroundings::ADMISSION } else { &[] };
+    [placement::CHANGES, needs::CHANGES, surroundings::CHANGES, enforced].concat()
+}
+
+fn one(seed: u64, number: usize, admission: bool) -> Result<Question, String> {
     let mut rng = Rng::with_seed(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
     let base = BASES[rng.usize(..BASES.len())];
     let text = variant::text_of(base)?;
     let documents = yaml::from_str_multi(&text, Path::new(base)).map_err(|error| chain(&error))?;
     let mut set = Set::new(documents);
-    let all = [placement::CHANGES, needs::CHANGES, surroundings::CHANGES].concat();
+    let all = changes(admission);
     let mut changes = Vec::new();
     for _ in 0..rng.usize(1..=MOST_CHANGES) {
         changes.extend(all[rng.usize(..all.len())](&mut set, &mut rng));
@@ -81,7 +93,7 @@ mod tests {
     use std::collections::BTreeSet;
 
     fn texts(seed: u64) -> Vec<String> {
-        let questions = random(seed, 40, |_| true).expect("variants");
+        let questions = random(seed, 40, true, |_| true).expect("variants");
         assert_eq!(questions.len(), 40);
         questions.iter().map(|question| question.manifests.to_string()).collect()
     }
@@ -95,7 +107,7 @@ mod tests {
 
     #[test]
     fn every_change_can_be_applied_and_leaves_manifests_that_the_model_reads() {
-        let all = [placement::CHANGES, needs::CHANGES, surroundings::CHANGES].concat();
+        let all = changes(true);
         for base in BASES {
             let text = variant::text_of(base).expect("a variant");
             let documents = yaml::from_str_multi(&text, Path::new(base)).expect("manifests");

@@ -4,11 +4,10 @@ use super::set::{Change, Set, pick};
 use fastrand::Rng;
 use serde_json::{Value, json};
 
+/// What only a real API server enforces.
+pub(super) const ADMISSION: &[Change] = &[a_quota, a_limit, pod_security, a_policy, a_webhook_for_others];
+
 pub(super) const CHANGES: &[Change] = &[
-    a_quota,
-    a_limit,
-    pod_security,
-    a_policy,
     a_webhook,
     a_lease,
     a_rival_for_its_port,
@@ -90,8 +89,17 @@ fn a_policy(set: &mut Set, rng: &mut Rng) -> Option<String> {
 }
 
 fn a_webhook(set: &mut Set, rng: &mut Rng) -> Option<String> {
+    webhook_for(set, rng, "pods")
+}
+
+fn a_webhook_for_others(set: &mut Set, rng: &mut Rng) -> Option<String> {
+    let resource = pick(rng, &["configmaps", "nodes"]);
+    webhook_for(set, rng, resource)
+}
+
+fn webhook_for(set: &mut Set, rng: &mut Rng, resource: &str) -> Option<String> {
     let namespace = set.namespace();
-    let (failure, resource) = (pick(rng, &["Fail", "Ignore"]), pick(rng, &["pods", "configmaps", "nodes"]));
+    let failure = pick(rng, &["Fail", "Ignore"]);
     let mut hook = json!({
         "name": "hook.example.org", "admissionReviewVersions": ["v1"], "sideEffects": "None",
         "failurePolicy": failure, "timeoutSeconds": 1,
