@@ -137,7 +137,7 @@ fn mistakes_are_named_as_they_were_typed() {
         (&["submission", "check", "nope"], "there is no such file"),
         (&["init", "--manifests", "nope"], "nope: there is no such file"),
         (&["image", "--out", "/nope/x"], "/nope/x: cannot be created there"),
-        (&["driver", "check", "/tmp"], "it is a path; did you mean '--profile /tmp'?"),
+        (&["driver", "check", "/tmp"], "it is a path, not the URL of a driver; '--command' starts a program"),
         (&["docs", "drivr"], "error: unknown page 'drivr'; did you mean 'driver'?"),
         (&["explain", "M-XX-01"], "'ccm-conformance controls --list' shows all mutants"),
         (&["run", "--upgrade-from", "./old"], "did you mean 'profile:./old' or 'binary:./old'?"),

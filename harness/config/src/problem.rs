@@ -167,15 +167,13 @@ pub fn nearest(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> 
 /// All similar words, the most similar first.
 pub(crate) fn near(word: &str, words: impl IntoIterator<Item = impl AsRef<str>>) -> Vec<String> {
     let folded = fold(word);
-    let distance = |candidate: &str| match fold(candidate) {
-        // The beginning of a word stands for it.
-        whole if folded.len() >= 3 && whole.starts_with(&folded) && whole != folded => 1,
-        whole => strsim::osa_distance(&folded, &whole),
-    };
+    // The beginning of a word stands for it.
+    let begins = |candidate: &str| folded.len() >= 3 && fold(candidate).starts_with(&folded);
+    let distance = |candidate: &str| strsim::osa_distance(&folded, &fold(candidate));
     let mut found: Vec<(usize, String)> = words
         .into_iter()
         .map(|candidate| (distance(candidate.as_ref()), candidate.as_ref().to_owned()))
-        .filter(|(far, candidate)| *far <= candidate.len().max(word.len()) / 3)
+        .filter(|(far, candidate)| begins(candidate) || *far <= candidate.len().max(word.len()) / 3)
         .collect();
     found.sort();
     found.dedup();

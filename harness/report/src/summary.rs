@@ -267,7 +267,7 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
         if others.len() > names.len() {
             names.push(format!("and {} more (report.yaml)", others.len() - names.len()));
         }
-        for (line, ids) in filled(&names).iter().enumerate() {
+        for (line, ids) in filled(&names, 66).iter().enumerate() {
             put!(text, "    {}{ids}", if line == 0 { "and so: " } else { "        " });
         }
     }
@@ -312,7 +312,7 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
     for (why, entries) in reasons {
         let names = if why == OTHER_SUITES { by_suite(&entries) } else { names(&entries) };
         put!(text, "  {why}");
-        for line in filled(&names) {
+        for line in filled(&names, 72) {
             put!(text, "    {line}");
         }
     }
@@ -329,12 +329,11 @@ fn is_of_another_suite(detail: &str) -> bool {
     detail.starts_with("suite ") && detail.ends_with(" was not asked for")
 }
 
-/// Names in lines of at most 76 columns with their indent, separated by commas.
-fn filled(names: &[String]) -> Vec<String> {
-    const WIDEST: usize = 66;
+/// Names in lines of at most so many columns, separated by commas.
+fn filled(names: &[String], widest: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for name in names {
-        match lines.last_mut().filter(|line| line.len() + 2 + name.len() <= WIDEST) {
+        match lines.last_mut().filter(|line| line.len() + 2 + name.len() <= widest) {
             Some(line) => line.push_str(&format!(", {name}")),
             None => lines.push(name.clone()),
         }

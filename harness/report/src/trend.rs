@@ -73,8 +73,6 @@ pub enum TrendChange {
     Flaky,
     /// It did not pass at first, and now passes.
     Better,
-    /// It changed once, between two outcomes other than pass.
-    Other,
     /// It always passed, and now takes much longer.
     Slower,
 }
@@ -174,12 +172,11 @@ fn ran_for(entry: &Entry) -> Option<u64> {
 
 fn change(judged: &[&Outcome]) -> Option<TrendChange> {
     let changes = judged.windows(2).filter(|pair| shown_word(pair[0]) != shown_word(pair[1])).count();
-    let (first, last) = (judged.first()?, judged.last()?);
-    match (changes, **first == Outcome::Pass, **last == Outcome::Pass) {
-        (0, ..) => None,
-        (1, true, _) => Some(TrendChange::Worse),
-        (1, _, true) => Some(TrendChange::Better),
-        (1, ..) => Some(TrendChange::Other),
+    let first = judged.first()?;
+    match (changes, **first == Outcome::Pass) {
+        (0, _) => None,
+        (1, true) => Some(TrendChange::Worse),
+        (1, false) => Some(TrendChange::Better),
         _ => Some(TrendChange::Flaky),
     }
 }
@@ -217,7 +214,6 @@ impl fmt::Display for Trend {
                 TrendChange::Worse => "worse",
                 TrendChange::Flaky => "flaky",
                 TrendChange::Better => "better",
-                TrendChange::Other => "other",
                 TrendChange::Slower => "slower",
             };
             let marks: String = check.outcomes.iter().map(|outcome| mark(outcome)).collect();
@@ -233,12 +229,11 @@ impl fmt::Display for Trend {
         let of = |change: TrendChange| self.checks.iter().filter(|check| check.change == change).count();
         writeln!(
             f,
-            "{} runs: {} worse, {} flaky, {} better, {} other changes, {} slower",
+            "{} runs: {} worse, {} flaky, {} better, {} slower",
             self.runs.len(),
             of(TrendChange::Worse),
             of(TrendChange::Flaky),
             of(TrendChange::Better),
-            of(TrendChange::Other),
             of(TrendChange::Slower)
         )
     }
@@ -294,7 +289,8 @@ mod tests {
             ("..FF", Some(TrendChange::Worse)),
             (".F", Some(TrendChange::Worse)),
             ("FF..", Some(TrendChange::Better)),
-            ("FE", Some(TrendChange::Other)),
+            ("FE", None),
+            (".B.", None),
             (".F.F", Some(TrendChange::Flaky)),
             ("..F.", Some(TrendChange::Flaky)),
             (".-.-", None),
@@ -321,7 +317,7 @@ mod tests {
         all.reverse();
         let text = trend(all).expect("runs").to_string();
         assert!(text.contains("\nworse   A-01  ..F\n"), "{text}");
-        assert!(text.ends_with("3 runs: 1 worse, 0 flaky, 0 better, 0 other changes, 0 slower\n"), "{text}");
+        assert!(text.ends_with("3 runs: 1 worse, 0 flaky, 0 better, 0 slower\n"), "{text}");
     }
 
     #[test]
