@@ -70,6 +70,7 @@ mod tests {
 
     #[test]
     fn variables_of_a_shell_and_of_kubernetes_are_not_placeholders() {
+        assert!(found("{name: ccm, image: '${IMAGE}'}").is_empty(), "a run fills it in");
         assert!(found("{name: ccm, image: a, command: [/bin/sh, -c, 'exec ccm --node=${NODE}']}").is_empty());
         assert!(
             found("{name: ccm, image: a, args: ['--node=$(NODE)'], env: [{name: A, value: '${B}'}]}")
