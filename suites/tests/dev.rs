@@ -112,6 +112,17 @@ fn a_build_that_fails_judges_nothing() {
 }
 
 #[test]
+fn a_first_build_that_fails_waits_for_a_change() {
+    let mut session = Session::begin(&["--build", "test -e fixed"]);
+    let said = session.until(WAITS);
+    assert!(said.contains("error: the build failed (exit status: 1)"), "{said}");
+    fs::write(session.folder.path().join("fixed"), "").expect("written");
+    session.until(WAITS);
+    assert_eq!(session.outcome(), "pass");
+    session.end();
+}
+
+#[test]
 fn what_it_cannot_do_is_refused() {
     for (arguments, why) in [
         (
@@ -120,7 +131,11 @@ fn what_it_cannot_do_is_refused() {
         ),
         (&["dev"], "there is nothing to wait for: the profile is built in, and no program is given"),
         (&["dev", "--binary", "/nope"], "error: --binary: /nope: there is no such file"),
-        (&["dev", "--binary", "/bin/true", "--build", "exit 4"], "the build failed (exit status: 4)"),
+        (
+            &["dev", "--binary", "/bin/true", "--build", "exit 4", "--source", "/nope"],
+            "error: --source /nope: there is no such file or folder",
+        ),
+        (&["dev", "--binary", "/bin/true", "--certify"], "error: --certify: embedded is a simulation"),
     ] {
         let output = Command::new(PROGRAM).args(arguments).output().expect("the program can be run");
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

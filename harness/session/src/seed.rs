@@ -3,12 +3,15 @@
 use super::{Session, SessionError};
 use crate::ccm::Form;
 use crate::k8s::{addresses, provider_id};
-use harness_clouds::{Address, Credential, Instance, InstanceState};
+use harness_clouds::{Address, CloudError, Credential, Instance, InstanceState, Problem};
 use harness_clusters::{Machine, PodNetworkPlan};
 use harness_core::check::Facility;
 use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
 use std::collections::BTreeMap;
+
+/// How often a new cloud is asked at most.
+const TRIES: u32 = 3;
 
 impl Session {
     /// Creates the real Nodes' machines (contract ENV-05) and the replicas' credentials in the cloud, then checks that
@@ -19,7 +22,7 @@ impl Session {
     pub async fn seed(&self) -> Result<(), SessionError> {
         for replica in self.state.callers() {
             let credential = Credential { name: replica.name.clone(), token: replica.token.clone() };
-            self.cloud.admit(&credential).await?;
+            self.admit(&credential).await?;
         }
         if !self.has_cluster() {
             return Ok(());
@@ -46,6 +49,20 @@ impl Session {
             Some(PodNetworkPlan::Switchable) => self.set_network(super::Network::Present).await,
             Some(PodNetworkPlan::Never) | None => Ok(()),
         }
+    }
+
+    /// Makes the credential known to the cloud. On a busy machine the first answers of a new cloud can take long; a credential
+    /// can be sent again.
+    async fn admit(&self, credential: &Credential) -> Result<(), CloudError> {
+        for _ in 1..TRIES {
+            match self.cloud.admit(credential).await {
+                Err(error) if error.problem == Problem::NoAnswer => {
+                    tracing::warn!(%error, "the cloud has not answered, and is asked again");
+                }
+                other => return other,
+            }
+        }
+        self.cloud.admit(credential).await
     }
 
     /// A second CCM with the same name would confuse the result: a cluster that already has one is not changed.

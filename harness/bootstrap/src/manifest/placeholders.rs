@@ -22,6 +22,9 @@ pub(super) fn placeholders(object: &Node) -> Vec<&Node> {
     found
 }
 
+/// The image in the manifests of a profile, which a run replaces.
+const OF_A_PROFILE: &str = "${IMAGE}";
+
 fn of_container(container: &Node) -> Vec<&Node> {
     const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
     let items = |key| container.get(key).map(Node::items).unwrap_or_default();
@@ -29,7 +32,8 @@ fn of_container(container: &Node) -> Vec<&Node> {
         items("command").iter().chain(items("args")).next().and_then(Node::text).unwrap_or_default();
     let is_script = SHELLS.contains(&program.rsplit('/').next().unwrap_or_default());
     let line = items("command").iter().chain(items("args")).filter(|_| !is_script);
-    container.get("image").into_iter().chain(line).filter(|node| node.is_placeholder()).collect()
+    let image = container.get("image").filter(|image| image.text() != Some(OF_A_PROFILE));
+    image.into_iter().chain(line).filter(|node| node.is_placeholder()).collect()
 }
 
 /// The placeholder in a text that has one.
@@ -66,6 +70,7 @@ mod tests {
 
     #[test]
     fn variables_of_a_shell_and_of_kubernetes_are_not_placeholders() {
+        assert!(found("{name: ccm, image: '${IMAGE}'}").is_empty(), "a run fills it in");
         assert!(found("{name: ccm, image: a, command: [/bin/sh, -c, 'exec ccm --node=${NODE}']}").is_empty());
         assert!(
             found("{name: ccm, image: a, args: ['--node=$(NODE)'], env: [{name: A, value: '${B}'}]}")

@@ -188,13 +188,14 @@ fn chosen_of<T: DeserializeOwned>(
     if chosen.is_empty() || chosen == [ALL] {
         return Ok(share.keep(list));
     }
-    if let Some(unknown) = chosen.iter().find(|wanted| list.iter().all(|one| id(one) != *wanted)) {
+    let is = |one: &T, wanted: &String| id(one).eq_ignore_ascii_case(wanted);
+    if let Some(unknown) = chosen.iter().find(|wanted| !list.iter().any(|one| is(one, wanted))) {
         let near = did_you_mean(unknown, list.iter().map(|one| id(one).as_str()));
         let hint =
             if near.is_empty() { "; 'ccm-conformance controls --list' shows all" } else { near.as_str() };
         return Err(format!("--{option}: unknown {kind} '{unknown}'{hint}"));
     }
-    list.retain(|one| chosen.contains(id(one)));
+    list.retain(|one| chosen.iter().any(|wanted| is(one, wanted)));
     Ok(list)
 }
 
