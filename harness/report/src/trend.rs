@@ -290,7 +290,7 @@ mod tests {
             (".F", Some(TrendChange::Worse)),
             ("FF..", Some(TrendChange::Better)),
             ("FE", None),
-            (".B.", None),
+            (".E.", None),
             (".F.F", Some(TrendChange::Flaky)),
             ("..F.", Some(TrendChange::Flaky)),
             (".-.-", None),
