@@ -3,6 +3,7 @@
 use super::cloud::{absent_is_fine, passing};
 use super::undo_steps::Undo;
 use super::{CheckCx, Subject};
+use futures::future::try_join_all;
 use harness_clouds::{CloudError, Effect, Entry, Fault as FaultSpec, Match, Op, fresh_id};
 use harness_core::check::{CheckError, SubjectName};
 use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
@@ -273,9 +274,7 @@ impl Fault<'_> {
         if self.cx().unmet.has(&self.ids) && self.read(ReadSource::Origin).await? == 0 {
             self.cx().unmet.stays(&self.ids);
         }
-        for id in &self.ids {
-            self.target.cx.cloud.clear_fault(*id).await?;
-        }
+        try_join_all(self.ids.iter().map(|id| self.target.cx.cloud.clear_fault(*id))).await?;
         Ok(())
     }
 }

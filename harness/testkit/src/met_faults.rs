@@ -2,6 +2,7 @@
 
 use super::CheckCx;
 use super::unmet_faults::One;
+use futures::future::try_join_all;
 use harness_clouds::CloudError;
 use harness_core::check::CheckError;
 
@@ -22,12 +23,9 @@ impl CheckCx {
         Ok(())
     }
 
-    /// How many calls these faults have affected in all.
+    /// How many calls these faults have affected in all. They may be many, so they are read at the same time.
     pub(super) async fn hits_of(&self, ids: &[u64]) -> Result<u64, CloudError> {
-        let mut hits = 0;
-        for id in ids {
-            hits += self.cloud.fault(*id).await?.hits;
-        }
-        Ok(hits)
+        let faults = try_join_all(ids.iter().map(|id| self.cloud.fault(*id))).await?;
+        Ok(faults.iter().map(|fault| fault.hits).sum())
     }
 }
