@@ -92,6 +92,22 @@ mod tests {
     }
 
     #[test]
+    fn a_program_does_not_see_the_results_of_runs_in_its_folder() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("there");
+        for name in ["bin/results", "bin/data", "run"] {
+            std::fs::create_dir_all(root.join(name)).expect("made");
+        }
+        std::fs::write(root.join("bin/results").join(STREAM), "{}").expect("written");
+        let own = Mount::read_only(root.join("bin"), root.join("bin"));
+        let covered = over_results(&[own], &root.join("run"));
+        let targets: Vec<&Path> = covered.iter().map(|mount| mount.target.as_path()).collect();
+        assert_eq!(targets, [root.join("bin/results")]);
+        let shown = std::fs::read_dir(&covered[0].source).expect("there").count();
+        assert_eq!((shown, covered[0].read_only), (0, true));
+    }
+
+    #[test]
     fn shares_are_shown_as_they_are_asked_for() {
         let folder = tempfile::tempdir().expect("a folder");
         let share = Share { path: folder.path().to_owned(), writable: true };
