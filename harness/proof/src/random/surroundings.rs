@@ -15,7 +15,6 @@ pub(super) const CHANGES: &[Change] = &[
     paused,
     selects_other_pods,
     more_labels,
-    another_api_version,
 ];
 
 fn a_quota(set: &mut Set, rng: &mut Rng) -> Option<String> {
@@ -185,9 +184,4 @@ fn selects_other_pods(set: &mut Set, _: &mut Rng) -> Option<String> {
 fn more_labels(set: &mut Set, _: &mut Rng) -> Option<String> {
     set.ccm()?["spec"]["template"]["metadata"]["labels"]["more"] = json!("label");
     Some("one more label".to_owned())
-}
-
-fn another_api_version(set: &mut Set, _: &mut Rng) -> Option<String> {
-    set.ccm()?["apiVersion"] = json!("extensions/v1beta1");
-    Some("an API version that is gone".to_owned())
 }
