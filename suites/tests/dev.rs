@@ -133,7 +133,7 @@ fn what_it_cannot_do_is_refused() {
         (&["dev", "--binary", "/nope"], "error: --binary: /nope: there is no such file"),
         (
             &["dev", "--binary", "/bin/true", "--build", "exit 4", "--source", "/nope"],
-            "error: --source /nope: there is no such file or folder",
+            "error: --source /nope: no file or folder has this path",
         ),
         (&["dev", "--binary", "/bin/true", "--certify"], "error: --certify: embedded is a simulation"),
     ] {

@@ -286,13 +286,7 @@ impl Cloud {
     async fn was_removed(&self, op: Op, id: &str) -> Result<bool, CloudError> {
         let Some(journal) = self.driver.journal() else { return Ok(true) };
         let is_it = |call: &Entry| call.op == op && call.resource.as_deref().is_none_or(|one| one == id);
-        let so_far = journal.read(0, Duration::ZERO).await?;
-        if so_far.iter().any(is_it) {
-            return Ok(true);
-        }
-        // A call is logged once it has been answered.
-        let last = so_far.last().map_or(0, |call| call.seq);
-        Ok(journal.read(last, REMOVAL_IS_LOGGED).await?.iter().any(is_it))
+        Ok(journal.read(0, Duration::ZERO).await?.iter().any(is_it))
     }
 
     fn not_kept(&self, call: &'static str, lost: Vec<String>) -> CloudError {
@@ -350,8 +344,6 @@ impl RunningCloud {
     }
 }
 
-/// How long the log of a call may take after its effect.
-const REMOVAL_IS_LOGGED: Duration = Duration::from_secs(1);
 /// The name of reading the journal in errors.
 pub const READING_THE_JOURNAL: &str = "reading the journal";
 

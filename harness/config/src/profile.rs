@@ -333,7 +333,7 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
         } else {
             format!("./{name_or_path} is a file: write it with the './'")
         };
-        return Err(format!("there is no built-in profile '{name_or_path}', and {lacks}; {}", known()));
+        return Err(format!("'{name_or_path}' is not a built-in profile, and {lacks}; {}", known()));
     }
     let near = did_you_mean(name_or_path, &names);
     Err(format!("there is no built-in profile '{name_or_path}', and a path has a '/'{near}; {}", known()))

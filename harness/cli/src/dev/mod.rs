@@ -107,7 +107,7 @@ impl DevSession<'_> {
         }
         if let Some(source) = self.build.as_ref().map(|build| &build.source).filter(|source| !source.exists())
         {
-            output::err(&format!("error: --source {}: there is no such file or folder", source.display()));
+            output::err(&format!("error: --source {}: no file or folder has this path", source.display()));
             return Err(ExitCode::from(exit::USAGE));
         }
         self.is_built = self.builds();

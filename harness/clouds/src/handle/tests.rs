@@ -1,11 +1,12 @@
 //! The handle with drivers that lack something, and with one whose answers are always lost.
 
 use super::*;
-use crate::{Answer, Barriers, Effect, Faults, InventorySource};
+use crate::{Answer, Barriers, Effect, Faults, InventorySource, Journalled, Routes};
 use futures::FutureExt;
 use harness_config::{Candidate, Choice, Offer, Selection, select};
 use harness_core::check::{Facilities, Party, Served, chain};
 use harness_core::ledger::SkipReason;
+use serde_json::json;
 use std::sync::Mutex;
 
 /// A real cloud as a user may provide it: it can only be read.
@@ -196,4 +197,70 @@ async fn a_call_dropped_in_the_middle_is_reported_and_can_be_undone() {
     assert!(cloud.release_barrier(10).await.expect_err("not there yet").is_not_found());
     cloud.raise_barrier(10, &fault.matching).await.expect_err("it was released");
     running.stop().await.expect("stopped");
+}
+
+/// A cloud from which each route is gone at once, with this request log.
+#[derive(Debug)]
+struct Emptied(Vec<Entry>);
+
+impl Driver for Emptied {
+    fn name(&self) -> &str {
+        "emptied"
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::ALL
+    }
+
+    fn ids(&self) -> InstanceIds {
+        InstanceIds::Text
+    }
+
+    fn inventory(&self) -> Option<&dyn InventorySource> {
+        Some(&Real)
+    }
+
+    fn routes(&self) -> Option<&dyn Routes> {
+        Some(self)
+    }
+
+    fn journal(&self) -> Option<&dyn Journalled> {
+        Some(self)
+    }
+}
+
+impl Routes for Emptied {
+    fn put_route<'a>(&'a self, route: &'a Route) -> Answer<'a, Route> {
+        futures::future::ready(Ok(Route { id: "r-1".to_owned(), ..route.clone() })).boxed()
+    }
+
+    fn remove_route<'a>(&'a self, _: &'a str) -> Answer<'a, ()> {
+        futures::future::ready(Ok(())).boxed()
+    }
+}
+
+impl Journalled for Emptied {
+    fn read(&self, _: u64, _: Duration) -> Answer<'_, Vec<Entry>> {
+        futures::future::ready(Ok(self.0.clone())).boxed()
+    }
+}
+
+#[tokio::test]
+async fn a_route_that_is_gone_is_a_fault_of_the_cloud_unless_the_ccm_has_removed_it() {
+    let deleted = |route: &str| -> Entry {
+        serde_json::from_value(json!({
+            "seq": 1, "at_ms": 0, "took_ms": 1, "peer": "127.0.0.1", "credential": "a", "op": "route.delete",
+            "write": true, "resource": route, "owner": null, "request": "DELETE /routes", "outcome": {"kind": "answered", "status": 204},
+        }))
+        .expect("an entry")
+    };
+    let stray: Route = serde_json::from_value(json!({
+        "id": "", "destination": "10.0.0.0/24", "target_instance": null, "target_addresses": [], "blackhole": true,
+    }))
+    .expect("a route");
+    let put = async |log: Vec<Entry>| Cloud::new(Arc::new(Emptied(log))).put_route(&stray).await;
+    assert_eq!(put(vec![deleted("r-1")]).await.expect("the CCM has removed it").id, "r-1");
+    for log in [Vec::new(), vec![deleted("r-2")]] {
+        assert_eq!(put(log).await.expect_err("it was not removed").problem, Problem::NotKept);
+    }
 }
