@@ -25,7 +25,7 @@ pub(super) use submission::{PackOptions, SubmissionCommand};
 pub(super) use values::{Color, ListOutput, ListedLevel};
 
 use clap::builder::PossibleValuesParser;
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Arg, Args, Parser, Subcommand, ValueEnum};
 use clap_complete::engine::ArgValueCandidates;
 use embedded_cluster::KubernetesVersion;
 use examples::{
@@ -59,7 +59,7 @@ pub(super) enum Command {
     #[command(after_help = RUN_EXAMPLES)]
     Run(RunOptions),
     /// Judge a CCM again whenever its program, profile or sources change, on the embedded cluster
-    #[command(after_help = DEV_EXAMPLES)]
+    #[command(after_help = DEV_EXAMPLES, mut_arg("cluster", only_embedded), mut_arg("kubeconfig", refused), mut_arg("allow_foreign_cluster", refused), mut_arg("certify", refused))]
     Dev(DevOptions),
     /// Show what `run` would do, without starting anything
     #[command(after_help = PLAN_EXAMPLES)]
@@ -155,6 +155,16 @@ pub(super) enum Command {
     /// Prove the checks: broken CCMs must fail, correct but unusual ones must pass
     #[command(after_help = CONTROLS_EXAMPLES)]
     Controls(ControlOptions),
+}
+
+/// Help for `--cluster` of a command that has only one kind so far.
+fn only_embedded(option: Arg) -> Arg {
+    option.help("Kind of cluster: only embedded so far").hide_possible_values(true)
+}
+
+/// An option that a command refuses, with the reason: help does not offer it.
+fn refused(option: Arg) -> Arg {
+    option.hide(true)
 }
 
 #[derive(Debug, Subcommand)]

@@ -31,7 +31,7 @@ pub(crate) struct ControlOptions {
     #[arg(long, value_name = "K/N", value_parser = Share::from_str, help_heading = WHICH)]
     pub(crate) share: Option<Share>,
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
-    #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
+    #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(&["auto", "kind", "embedded", "existing"]), help_heading = CLUSTER)]
     pub(crate) cluster: Option<BackendChoice>,
     /// Kubernetes version, or the name of a node image [default: the newest available]
     #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]

@@ -1,6 +1,10 @@
 //! What stands at the end of help texts and manual pages: exit codes and examples.
 
-pub(super) const EXIT_CODES: &str = "\
+/// The exit codes of a run, before the examples of a command.
+macro_rules! exit_codes {
+    ($($examples:literal),+) => {
+        concat!(
+            "\
 Exit codes:
   0    conformant, or partial (with --require-complete: conformant only)
   1    a MUST check failed, or was blocked by what the CCM did
@@ -12,15 +16,26 @@ Exit codes:
   5    conformant or partial, but a private check of yours failed
   130  interrupted
 
-Example:
-  ccm-conformance run --cluster embedded --only NODE-INIT-01";
+",
+            $($examples),+
+        )
+    };
+}
 
-pub(super) const RUN_EXAMPLES: &str = "\
+pub(super) const EXIT_CODES: &str = exit_codes!(
+    "\
+Example:
+  ccm-conformance run --cluster embedded --only NODE-INIT-01"
+);
+
+pub(super) const RUN_EXAMPLES: &str = exit_codes!(
+    "\
 Examples:
   ccm-conformance run                         # the reference CCM
   ccm-conformance run --profile ./acme --binary ./acme-ccm --cluster embedded
   ccm-conformance run --profile ./acme --image acme-ccm:v1 --only 'SVC-*'
-  ccm-conformance run --quiet --max-fail 1 --output json";
+  ccm-conformance run --quiet --max-fail 1 --output json"
+);
 
 pub(super) const PLAN_EXAMPLES: &str = "\
 Examples:
@@ -123,6 +138,13 @@ Examples:
     conformance-results/explore/findings/01-service-life-down.yaml";
 
 pub(super) const CONTROLS_EXAMPLES: &str = "\
+Exit codes:
+  0    every mutant failed where it must, everything correct passed
+  1    a mutant was missed, or a variant or adversary ended wrongly
+  2    wrong usage or configuration; nothing was started
+  3    the environment failed
+  130  interrupted
+
 Examples:
   ccm-conformance controls --list
   ccm-conformance controls --cluster embedded --mutant M-NI-01";
