@@ -151,8 +151,31 @@ pub(super) fn one_line(text: &str) -> String {
     if joined.chars().count() <= MOST {
         return joined;
     }
+    let joined = without_objects(&joined);
+    if joined.chars().count() <= MOST {
+        return joined;
+    }
     let mut short: String = joined.chars().take(MOST - 3).collect();
     short.push_str("...");
+    short
+}
+
+/// A text in which JSON objects are `{...}`: part of one says nothing.
+fn without_objects(text: &str) -> String {
+    let mut short = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("{\"") {
+        let (before, object) = rest.split_at(start);
+        short.push_str(before);
+        short.push_str("{...}");
+        let mut values = serde_json::Deserializer::from_str(object).into_iter::<serde_json::Value>();
+        match values.next() {
+            Some(Ok(_)) => rest = object.get(values.byte_offset()..).unwrap_or_default(),
+            // It was cut already.
+            _ => return short,
+        }
+    }
+    short.push_str(rest);
     short
 }
 
@@ -218,6 +241,17 @@ mod tests {
         let both = "seen\n  ccm-a before its restart:\n    old\n  ccm-a now:\n    new";
         assert_eq!(last_log_line(both), Some("old"));
         assert_eq!(last_log_line("expected: a\nlast seen: b"), None);
+    }
+
+    #[test]
+    fn a_long_line_has_no_part_of_an_object() {
+        let object = format!("{{\"message\": \"{}\"}}", "x".repeat(300));
+        assert_eq!(
+            one_line(&format!("asked {object}, then {object} ended")),
+            "asked {...}, then {...} ended"
+        );
+        assert_eq!(one_line(&format!("asked {}", object.trim_end_matches('}'))), "asked {...}");
+        assert_eq!(one_line("asked {\"a\": 1} once"), "asked {\"a\": 1} once", "a short one is whole");
     }
 
     #[test]
