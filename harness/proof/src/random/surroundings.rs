@@ -5,10 +5,9 @@ use fastrand::Rng;
 use serde_json::{Value, json};
 
 /// What only a real API server enforces.
-pub(super) const ADMISSION: &[Change] = &[a_quota, a_limit, pod_security, a_policy, a_webhook_for_others];
+pub(super) const ADMISSION: &[Change] = &[a_quota, a_limit, pod_security, a_policy, a_webhook];
 
 pub(super) const CHANGES: &[Change] = &[
-    a_webhook,
     a_lease,
     a_rival_for_its_port,
     a_namespace_of_its_own,
@@ -88,15 +87,7 @@ fn a_policy(set: &mut Set, rng: &mut Rng) -> Option<String> {
 }
 
 fn a_webhook(set: &mut Set, rng: &mut Rng) -> Option<String> {
-    webhook_for(set, rng, "pods")
-}
-
-fn a_webhook_for_others(set: &mut Set, rng: &mut Rng) -> Option<String> {
-    let resource = pick(rng, &["configmaps", "nodes"]);
-    webhook_for(set, rng, resource)
-}
-
-fn webhook_for(set: &mut Set, rng: &mut Rng, resource: &str) -> Option<String> {
+    let resource = pick(rng, &["pods", "configmaps", "nodes"]);
     let namespace = set.namespace();
     let failure = pick(rng, &["Fail", "Ignore"]);
     let mut hook = json!({
