@@ -36,6 +36,7 @@ mod replay;
 mod report_file;
 mod run;
 mod schema;
+mod series;
 mod shell;
 mod sonobuoy;
 mod submission;
@@ -43,6 +44,7 @@ mod test;
 mod trend;
 mod verify;
 mod version;
+mod versions;
 
 pub use planning::{CLUSTER_VARIABLE, CONFIG_VARIABLE};
 

@@ -7,7 +7,9 @@ use super::run::typed;
 use embedded_cluster::KubernetesVersion;
 use harness_clusters::{InsideCluster, available_kind_image};
 use harness_components::component::COMPONENTS;
-use harness_config::{BackendKind, Choice, DesiredCluster, Kubernetes, Offer, RunPlan, declared_not_judged};
+use harness_config::{
+    BackendKind, Choice, DesiredCluster, Kubernetes, Offer, RunFile, RunPlan, declared_not_judged,
+};
 use harness_core::check::chain;
 use harness_core::files;
 use harness_core::ledger::{SkipReason, upgrades_from};
@@ -27,7 +29,31 @@ const FEW: usize = 5;
 /// which `run` would refuse to start, or 0.
 pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode {
     let shared = &options.shared;
-    let plan = match typed(shared).and_then(|typed| planned(&shared.source(), typed)) {
+    let typed = match typed(shared) {
+        Err(code) => return code,
+        Ok(typed) => typed,
+    };
+    let versions = shared.kubernetes();
+    if versions.len() < 2 {
+        return plan_of(suites, options, typed);
+    }
+    let mut refused = None;
+    for version in versions {
+        output::out(&format!("Kubernetes {version}:\n"));
+        let mut typed = typed.clone();
+        typed.cluster.kubernetes = Some(version.clone());
+        let code = plan_of(suites, options, typed);
+        if code != ExitCode::SUCCESS {
+            refused.get_or_insert(code);
+        }
+        output::out("\n");
+    }
+    refused.unwrap_or(ExitCode::SUCCESS)
+}
+
+/// The plan of one run.
+fn plan_of(suites: &'static [Suite], options: &PlanOptions, typed: RunFile) -> ExitCode {
+    let plan = match planned(&options.shared.source(), typed) {
         Err(code) => return code,
         Ok(plan) => plan,
     };

@@ -5,6 +5,7 @@ use super::compare::read;
 use super::planning::planned;
 use super::repeat::repeat;
 use super::sonobuoy;
+use super::versions;
 use harness_config::RunFile;
 use harness_core::ledger::{Ledger, Outcome};
 use harness_core::output;
@@ -20,14 +21,24 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         return sonobuoy::run(folder);
     }
     let asked = &options.shared;
-    match typed(asked).and_then(|typed| planned(&asked.source(), typed)) {
+    let command: Vec<String> = std::env::args().skip(1).collect();
+    let typed = match typed(asked) {
+        Ok(typed) => typed,
+        Err(code) => return code,
+    };
+    if asked.kubernetes().len() > 1 {
+        let other = [(options.repeat.is_some(), "--repeat"), (options.watch, "--watch")];
+        if let Some((_, option)) = other.iter().find(|(is_used, _)| *is_used) {
+            say(&format!("error: {option}: it needs a single version; --kubernetes names several"));
+            return ExitCode::from(exit::USAGE);
+        }
+        return versions::on_each(suites, options, &typed, &command);
+    }
+    match planned(&asked.source(), typed) {
         Err(code) => code,
         Ok(plan) => {
             let mut shown = options.shown(plan.jobs);
-            let typed: Vec<String> = std::env::args().skip(1).collect();
-            let quoted =
-                shlex::try_join(typed.iter().map(String::as_str)).unwrap_or_else(|_| typed.join(" "));
-            let reproduce = format!("ccm-conformance {quoted}");
+            let reproduce = reproduce(&command);
             if let Some(times) = options.repeat {
                 return repeat(suites, &plan, &reproduce, shown, times);
             }
@@ -36,6 +47,12 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             execute(run, &mut shown)
         }
     }
+}
+
+/// The command that repeats a run, from the words after the program's name.
+pub(super) fn reproduce(command: &[String]) -> String {
+    let quoted = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "));
+    format!("ccm-conformance {quoted}")
 }
 
 /// What was typed, with the checks that an earlier report names.

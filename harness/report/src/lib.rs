@@ -26,6 +26,7 @@ mod summary;
 mod tests;
 mod trend;
 mod verify;
+mod versions;
 mod wording;
 
 pub use badge::to_badge;
@@ -49,4 +50,5 @@ pub use submission::{ABOUT_FILE, About, MadeBy, Row, broken_rules, minor_folder,
 pub use summary::{CHECKS_STAGE, summary, summary_without_verdict, verdict_line};
 pub use trend::{Trend, TrendChange, TrendCheck, TrendRun, trend};
 pub use verify::{Finding, Material, ShownFindings, StreamFacts, sha256_digest, shown, verify};
+pub use versions::{VersionCheck, VersionRun, Versions, to_versions_page, versions};
 pub use wording::{because, outcome_word, verdict_word};

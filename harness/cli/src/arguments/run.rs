@@ -174,9 +174,10 @@ pub(crate) struct SharedOptions {
     /// Machines: single, three-node, no-cni, dual-stack or a kind configuration file [default: single]
     #[arg(long, value_name = "NAME|PATH", help_heading = CLUSTER)]
     topology: Option<String>,
-    /// Kubernetes version, or the name of a node image [default: the newest available]
-    #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]
-    kubernetes: Option<String>,
+    /// Kubernetes version, or the name of a node image; 'run' and 'plan' take several, separated by commas [default: the
+    /// newest available]
+    #[arg(long, value_name = "VERSION|IMAGE", value_delimiter = ',', help_heading = CLUSTER)]
+    kubernetes: Vec<String>,
     /// Kubeconfig of the existing cluster
     #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
     kubeconfig: Option<String>,
@@ -245,7 +246,12 @@ impl SharedOptions {
         self.config.clone().map_or(Source::Defaults, Source::File)
     }
 
-    /// The options in the form of a run file.
+    /// The versions of Kubernetes, or node images.
+    pub(crate) fn kubernetes(&self) -> &[String] {
+        &self.kubernetes
+    }
+
+    /// The options in the form of a run file. It has no version if there are several: each needs a run of its own.
     pub(crate) fn overrides(&self) -> RunFile {
         let some = |list: &[String]| (!list.is_empty()).then(|| list.to_vec());
         RunFile {
@@ -256,7 +262,10 @@ impl SharedOptions {
             cluster: ClusterKeys {
                 backend: self.cluster,
                 topology: self.topology.clone(),
-                kubernetes: self.kubernetes.clone(),
+                kubernetes: match self.kubernetes.as_slice() {
+                    [one] => Some(one.clone()),
+                    _ => None,
+                },
                 kubeconfig: self.kubeconfig.clone(),
                 allow_foreign: self.allow_foreign_cluster.then_some(true),
                 provider_id: self.provider_id,

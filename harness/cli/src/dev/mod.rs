@@ -99,6 +99,10 @@ impl DevSession<'_> {
             ));
             return Err(ExitCode::from(exit::USAGE));
         }
+        if self.options.shared.kubernetes().len() > 1 {
+            output::err("error: --kubernetes: 'dev' judges on one version; 'run' takes several");
+            return Err(ExitCode::from(exit::USAGE));
+        }
         if self.first.certify == Some(true) {
             output::err(&format!(
                 "error: --certify: {backend} is a simulation and cannot certify; leave it out"

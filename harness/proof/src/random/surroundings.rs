@@ -7,14 +7,8 @@ use serde_json::{Value, json};
 /// What only a real API server enforces.
 pub(super) const ADMISSION: &[Change] = &[a_quota, a_limit, pod_security, a_policy, a_webhook];
 
-pub(super) const CHANGES: &[Change] = &[
-    a_lease,
-    a_rival_for_its_port,
-    a_namespace_of_its_own,
-    paused,
-    selects_other_pods,
-    more_labels,
-];
+pub(super) const CHANGES: &[Change] =
+    &[a_lease, a_rival_for_its_port, a_namespace_of_its_own, paused, selects_other_pods, more_labels];
 
 fn a_quota(set: &mut Set, rng: &mut Rng) -> Option<String> {
     let namespace = set.namespace();

@@ -1,0 +1,153 @@
+//! `run --kubernetes A,B`: the same run on several versions of Kubernetes, and a page with a column for each.
+
+use super::arguments::RunOptions;
+use super::planning::planned;
+use super::series::{OneOf, series};
+use harness_config::{API_VERSION, RunFile, yaml};
+use harness_core::check::chain;
+use harness_core::files;
+use harness_core::output;
+use harness_report::{Versions, exit, to_versions_page};
+use harness_session::settle;
+use harness_session::up::startable;
+use harness_testkit::Suite;
+use serde::Serialize;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// The files of the summary.
+const SUMMARY: &str = "versions.yaml";
+const PAGE: &str = "versions.html";
+
+/// The summary as a file.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct File<'a> {
+    api_version: &'static str,
+    kind: &'static str,
+    #[serde(flatten)]
+    versions: &'a Versions,
+}
+
+/// Runs on each of these versions. All of them are checked before the first run begins.
+pub(super) fn on_each(
+    suites: &'static [Suite],
+    options: &RunOptions,
+    typed: &RunFile,
+    command: &[String],
+) -> ExitCode {
+    let asked = options.shared.kubernetes();
+    let mut runs: Vec<OneOf> = Vec::new();
+    for (at, version) in asked.iter().enumerate() {
+        let folder = folder(version);
+        if runs.iter().any(|run| run.folder == folder) {
+            output::err(&format!("error: --kubernetes: '{version}' is named twice"));
+            return ExitCode::from(exit::USAGE);
+        }
+        let mut typed = typed.clone();
+        typed.cluster.kubernetes = Some(version.clone());
+        match planned(&options.shared.source(), typed) {
+            Err(code) => return code,
+            Ok(plan) => runs.push(OneOf {
+                heading: format!("Kubernetes {version}: run {} of {}", at + 1, asked.len()),
+                folder,
+                reproduce: super::run::reproduce(&with_version(command, version)),
+                plan,
+            }),
+        }
+    }
+    if let Err(code) = all_can_start(&runs) {
+        return code;
+    }
+    let Some(output) = runs.first().map(|run| run.plan.output.clone()) else {
+        return ExitCode::from(exit::USAGE);
+    };
+    let names: Vec<(String, String)> =
+        asked.iter().cloned().zip(runs.iter().map(|run| run.folder.clone())).collect();
+    let shown = options.shown(runs[0].plan.jobs);
+    let mut ended = series(suites, runs, shown);
+    let ledgers = std::mem::take(&mut ended.ledgers).into_iter();
+    let ended_runs: Vec<_> = ledgers
+        .filter_map(|(at, ledger)| {
+            names.get(at).map(|(asked, folder)| (asked.clone(), folder.clone(), ledger))
+        })
+        .collect();
+    if ended_runs.is_empty() {
+        return ExitCode::from(ended.code());
+    }
+    let versions = harness_report::versions(&ended_runs);
+    match write(&output, &versions) {
+        Ok(page) => output::err(&format!("\n{versions}\npage:     {}", page.display())),
+        Err(why) => ended.went_wrong(&why),
+    }
+    ExitCode::from(ended.code())
+}
+
+/// Checks what can be known of each run before anything starts.
+fn all_can_start(runs: &[OneOf]) -> Result<(), ExitCode> {
+    let failed = |why: String, code: u8| {
+        output::err(&format!("error: {why}"));
+        ExitCode::from(code)
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| {
+        failed(format!("cannot start the async runtime: {}", files::why(&error)), exit::ENVIRONMENT)
+    })?;
+    for run in runs {
+        let (plan, _) = runtime.block_on(settle(run.plan.clone()));
+        startable(&plan).map_err(|error| {
+            let code = if error.is_usage() { exit::USAGE } else { exit::ENVIRONMENT };
+            failed(chain(&error), code)
+        })?;
+    }
+    Ok(())
+}
+
+/// The folder of a run: the version, or the name of its node image without what a path cannot have.
+fn folder(version: &str) -> String {
+    version.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+}
+
+/// The command line with one version in place of all.
+fn with_version(command: &[String], version: &str) -> Vec<String> {
+    const OPTION: &str = "--kubernetes";
+    let mut is_value = false;
+    let word = |word: &String| {
+        let mine = std::mem::replace(&mut is_value, word == OPTION);
+        match word.strip_prefix(OPTION) {
+            _ if mine => version.to_owned(),
+            Some(value) if value.starts_with('=') => format!("{OPTION}={version}"),
+            _ => word.clone(),
+        }
+    };
+    command.iter().map(word).collect()
+}
+
+/// Writes the summary and the page, and returns the path of the page.
+fn write(output: &Path, versions: &Versions) -> Result<PathBuf, String> {
+    let (summary, page) = (output.join(SUMMARY), output.join(PAGE));
+    let file = File { api_version: API_VERSION, kind: "Versions", versions };
+    let text = yaml::to_string(&file).map_err(|error| error.to_string())?;
+    for (path, text) in [(&summary, text), (&page, to_versions_page(versions))] {
+        output::file(path, text).map_err(|error| format!("{}: {}", path.display(), files::why(&error)))?;
+    }
+    Ok(page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{folder, with_version};
+
+    #[test]
+    fn a_run_is_repeated_on_its_own_version() {
+        let all = ["run", "--kubernetes", "1.35,1.36", "--kubernetes=1.34", "--jobs", "2"].map(str::to_owned);
+        let one = with_version(&all, "1.35").join(" ");
+        assert_eq!(one, "run --kubernetes 1.35 --kubernetes=1.35 --jobs 2");
+    }
+
+    #[test]
+    fn an_image_becomes_one_folder() {
+        assert_eq!(folder("1.36"), "1.36");
+        assert_eq!(folder("kindest/node:v1.36.1"), "kindest-node-v1.36.1");
+    }
+}
