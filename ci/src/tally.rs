@@ -32,7 +32,13 @@ pub(crate) struct Options {
     /// Folder for the reports of runs that did not end well
     #[arg(long, value_name = "DIR", default_value = "target/tally")]
     out: PathBuf,
+    /// More options of each run, such as '--kubernetes 1.35'
+    #[arg(last = true, value_name = "OPTION")]
+    more: Vec<String>,
 }
+
+/// The exit code of an interrupted run.
+const INTERRUPTED: i32 = 130;
 
 /// How a run ended.
 struct Ended {
@@ -114,6 +120,7 @@ fn several(
             let run = one(options, program, number)?;
             say(&format!("run        {} of {}{how}: {}", number + 1, options.runs, run.in_words()));
             run.figures.held_against.iter().for_each(|check| say(&format!("           {check}")));
+            ensure!(run.code != INTERRUPTED, "run {} was interrupted", number + 1);
             ended.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         }
     };
@@ -132,6 +139,7 @@ fn one(options: &Options, program: &Path, number: usize) -> Result<Ended> {
     let output = Command::new(program)
         .args(["run", "--cluster", &options.cluster, "--out"])
         .arg(&out)
+        .args(&options.more)
         .env("TMPDIR", folder.path())
         .stdin(Stdio::null())
         .output()

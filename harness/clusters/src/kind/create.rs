@@ -30,6 +30,7 @@ use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
+use tokio::sync::RwLock;
 
 /// How long kind may take for the first machine, including pulling its image.
 const CREATE_LIMIT: Duration = Duration::from_secs(420);
@@ -39,6 +40,8 @@ const CREATE_LIMIT_EACH: Duration = Duration::from_secs(90);
 const LIMIT: Duration = Duration::from_secs(60);
 /// How often the creation is tried if it fails in a way that a retry usually solves.
 const ATTEMPTS: u32 = 3;
+/// Held by each cluster that is being created.
+static CREATIONS: RwLock<()> = RwLock::const_new(());
 
 /// Creates a cluster and its network, and waits until its machines have joined. It does not wait further: Nodes register
 /// a moment later, and there is no pod network until it is set up.
@@ -137,6 +140,11 @@ impl Making<'_> {
                 kubeconfig: &kubeconfig,
                 image: self.image.reference.as_deref(),
                 limit: CREATE_LIMIT + CREATE_LIMIT_EACH * further,
+            };
+            // Another attempt has the machine to itself: what failed for being slow would fail again next to others.
+            let (_shared, _alone) = match attempt {
+                1 => (Some(CREATIONS.read().await), None),
+                _ => (None, Some(CREATIONS.write().await)),
             };
             // Before its first container starts.
             let starts = audit::starts(self.engine, self.name);
