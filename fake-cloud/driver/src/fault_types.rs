@@ -9,7 +9,8 @@ use std::net::IpAddr;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Match {
-    /// Any of these operations; empty means any.
+    /// Any of these operations; empty means any. If nothing else is given either, the metadata service of machines is
+    /// left alone: it does not depend on the API.
     pub ops: Vec<Op>,
     /// The object: an id, a name, a provider id, or an owner. The fake cloud knows all of these for an object
     /// that it has, and otherwise compares with the names in the call.
@@ -27,6 +28,11 @@ pub struct Match {
 }
 
 impl Match {
+    /// Whether it is about the cloud as a whole: it names no operation, object, caller or path.
+    pub fn is_general(&self) -> bool {
+        self.ops.is_empty() && self.resource.is_none() && self.peer.is_none() && self.request.is_none()
+    }
+
     /// Whether the method and path of a call match; `line` is `METHOD /path?query`.
     pub fn fits_request(&self, line: &str) -> bool {
         let Some((method, path)) = self.request.as_deref().map(split_request) else { return true };

@@ -39,6 +39,11 @@ pub struct Shown {
     /// Whether routes may overlap; otherwise no route can be created to a network that overlaps with that of
     /// another.
     pub nested_routes: bool,
+    /// Whether several routes may lead to the same network, which then share its traffic; otherwise the second is
+    /// refused.
+    pub shared_routes: bool,
+    /// Whether the name of an instance may have dots.
+    pub dotted_names: bool,
     /// Whether a call may be accepted and its work fail later, as the API then reports.
     pub actions: bool,
 }
@@ -62,6 +67,8 @@ impl Shown {
         provider_ids: true,
         provisioning: true,
         nested_routes: true,
+        shared_routes: false,
+        dotted_names: true,
         actions: true,
     };
 
@@ -138,6 +145,8 @@ mod tests {
             retry_after: true,
             provider_ids: false,
             nested_routes: true,
+            shared_routes: false,
+            dotted_names: true,
             provisioning: true,
             actions: false,
         };

@@ -53,6 +53,7 @@ pub(super) enum Body {
 pub(super) struct InFlight {
     shared: Arc<Shared>,
     seq: u64,
+    service: Service,
     peer: IpAddr,
     credential: Option<Arc<str>>,
     call: Call,
@@ -83,6 +84,7 @@ type Pending = Option<Run>;
 
 /// A call that was received.
 struct Arrived<'a> {
+    service: Service,
     peer: IpAddr,
     request: &'a Request,
     call: Call,
@@ -115,7 +117,7 @@ pub(super) async fn answer(
             Service::Api => shared.dialect.meaning(&request, call, &mut state.cloud, now),
             Service::Metadata => call,
         };
-        let arrived = Arrived { peer, request: &request, call, unknown };
+        let arrived = Arrived { service, peer, request: &request, call, unknown };
         flight = InFlight::open(&shared, &mut state, now, arrived, &identity);
         flight.admit(&mut state, now, &identity, body, &mut run)
     };
@@ -156,7 +158,7 @@ impl InFlight {
         arrived: Arrived<'_>,
         identity: &Identity,
     ) -> InFlight {
-        let Arrived { peer, request, call, unknown } = arrived;
+        let Arrived { service, peer, request, call, unknown } = arrived;
         let credential = match identity {
             Identity::Known(name) => Some(name.clone()),
             Identity::Unknown | Identity::Rejected(_) | Identity::Anybody => None,
@@ -185,6 +187,7 @@ impl InFlight {
         InFlight {
             shared: shared.clone(),
             seq,
+            service,
             peer,
             credential,
             call,
@@ -334,7 +337,9 @@ impl InFlight {
 
     fn is_meant(&self, cloud: &Cloud, matching: &Match) -> bool {
         let Match { ops, resource, credential, peer, from_page, request: _ } = matching;
-        (ops.is_empty() || ops.contains(&self.call.op))
+        // A machine has the metadata service next to it: an outage or a throttled account does not concern it.
+        (self.service == Service::Api || !matching.is_general())
+            && (ops.is_empty() || ops.contains(&self.call.op))
             && credential.as_ref().is_none_or(|name| self.credential.as_deref() == Some(name.as_str()))
             && peer.is_none_or(|peer| peer.to_canonical() == self.peer)
             && from_page.is_none_or(|page| self.call.page >= page)

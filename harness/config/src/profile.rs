@@ -79,6 +79,8 @@ pub struct Profile {
     pub load_balancer_owner: Ownership,
     /// Annotations for every Service of a check.
     pub service_annotations: BTreeMap<String, String>,
+    /// Finalizers of its own that it adds to a Service.
+    pub service_finalizers: Vec<String>,
     /// Annotations of its vendor that change a load balancer.
     pub annotation_effects: BTreeMap<String, AnnotationEffect>,
     /// Annotations that mark a Service whose load balancer another controller creates.

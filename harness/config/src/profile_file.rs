@@ -111,6 +111,10 @@ pub(crate) struct ProfileFile {
     #[schemars(with = "Keyed<AnnotationKey, String>")]
     #[schemars(example = BTreeMap::from([("acme.example/tags", "${SERVICE}")]))]
     pub(crate) service_annotations: BTreeMap<String, String>,
+    /// Finalizers that the CCM adds to a Service, in addition to the one of Kubernetes
+    /// (`service.kubernetes.io/load-balancer-cleanup`). Ignored without `loadBalancer`.
+    #[schemars(with = "Vec<AnnotationKey>", example = ["acme.example/balancer"])]
+    pub(crate) service_finalizers: Vec<String>,
     /// Annotations of the vendor that change a load balancer, each with two values. A check edits one value into the other
     /// and expects the effect. Ignored without `loadBalancer`.
     #[schemars(with = "Keyed<AnnotationKey, AnnotationEffectKeys>")]
@@ -174,6 +178,7 @@ impl Default for ProfileFile {
             also_reported_as: BTreeMap::new(),
             load_balancer_owner: Ownership::Uid,
             service_annotations: BTreeMap::new(),
+            service_finalizers: Vec::new(),
             annotation_effects: BTreeMap::new(),
             implemented_elsewhere: BTreeMap::new(),
             replicas: None,

@@ -155,6 +155,7 @@ impl Reading<'_> {
             also_reported_as: written.also_reported_as,
             load_balancer_owner: written.load_balancer_owner,
             service_annotations: written.service_annotations,
+            service_finalizers: written.service_finalizers,
             annotation_effects,
             implemented_elsewhere: written.implemented_elsewhere,
             replicas,

@@ -69,6 +69,7 @@ pub const PROMISES: &[(&str, Promise)] = &[
     ("alsoReportedAs", Promise::Of(Capability::Instances)),
     ("loadBalancerOwner", Promise::Of(Capability::LoadBalancer)),
     ("serviceAnnotations", Promise::Nothing),
+    ("serviceFinalizers", Promise::Of(Capability::LoadBalancer)),
     ("annotationEffects", Promise::Of(Capability::VendorAnnotations)),
     ("implementedElsewhere", Promise::Of(Capability::ImplementedElsewhere)),
     ("replicas", Promise::Of(Capability::LeaderElection)),

@@ -2,7 +2,7 @@
 
 use super::{Calls, CheckCx, Subject};
 use harness_clouds::{CloudError, Entry, Inventory};
-use harness_core::check::SubjectName;
+use harness_core::check::{CheckError, SubjectName, Verdict};
 use harness_core::probe::{ReadError, ReadSource};
 
 /// The cloud as a whole.
@@ -48,6 +48,25 @@ impl<'a> Cloud<'a> {
     /// Whether there can be a route to a network that contains, or is part of, the network of another route.
     pub fn has_nested_routes(&self) -> bool {
         self.cx.cloud.shown().nested_routes
+    }
+
+    /// Whether the name of a machine may have dots.
+    pub fn has_dotted_names(&self) -> bool {
+        self.cx.cloud.shown().dotted_names
+    }
+
+    /// What a check of a network to which another machine's route leads already requires.
+    ///
+    /// # Errors
+    /// [`CheckError::NotObservable`] where several routes can lead to the same network.
+    pub fn has_one_route_for_a_network(&self) -> Verdict {
+        match self.cx.cloud.shown().shared_routes {
+            false => Ok(()),
+            true => Err(CheckError::NotObservable(
+                "several routes of the cloud can lead to the same network, so none of them is in the way"
+                    .to_owned(),
+            )),
+        }
     }
 }
 

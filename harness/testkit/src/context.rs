@@ -8,6 +8,7 @@ use harness_clusters::images::{NAME_PREFIX, RunId};
 use harness_config::{AnnotationEffect, Limits};
 use harness_core::check::{Capability, CheckError, CheckId, Facility, label_of};
 use harness_core::probe::{Probe, Promise, SingleRead, poll};
+use harness_session::k8s::F_LB;
 use harness_session::{Beginning, Journal, Participant, Session, disturbance, suffix};
 use kube::Client;
 use std::collections::BTreeMap;
@@ -153,6 +154,12 @@ impl CheckCx {
         self.session.plan().profile.workers
     }
 
+    /// The finalizers that the CCM may add to a Service: that of Kubernetes, and those that the profile names.
+    pub fn finalizers_of_the_ccm(&self) -> Vec<String> {
+        let own = self.session.plan().profile.service_finalizers.iter().cloned();
+        own.chain([F_LB.to_owned()]).collect()
+    }
+
     /// The annotations of a Service whose load balancer is managed by another controller.
     pub fn implemented_elsewhere(&self) -> &BTreeMap<String, String> {
         &self.session.plan().profile.implemented_elsewhere
@@ -192,6 +199,11 @@ impl CheckCx {
     /// Whether checks can create machines in the cloud; nothing creates any in a real one.
     pub fn makes_machines(&self) -> bool {
         self.session.cloud().facilities().contains(&Facility::Machines)
+    }
+
+    /// Whether checks can create routes in the cloud.
+    pub fn makes_routes(&self) -> bool {
+        self.session.cloud().facilities().contains(&Facility::Routes)
     }
 
     /// Whether only the harness, the CCM and the cluster's own controllers have a reason to write to its objects.

@@ -3,7 +3,7 @@
 use super::cloud::{absent_is_fine, passing};
 use super::undo_steps::Undo;
 use super::{CheckCx, NodePlan, Target};
-use harness_clouds::{Address, Instance, InstanceState};
+use harness_clouds::{Address, Instance, InstanceIds, InstanceState};
 use harness_config::{AddressType, Instances};
 use harness_core::check::{CheckError, SubjectName, Verdict};
 use harness_core::probe::poll;
@@ -227,6 +227,11 @@ impl CheckCx {
             state: InstanceState::Running,
         };
         (plan.change)(&mut instance);
+        if self.cloud.ids() == InstanceIds::Name && instance.id != instance.name {
+            // A machine is known by its name alone, so another name is another id.
+            instance.id.clone_from(&instance.name);
+            instance.provider_id = instance.provider_id.map(|_| profile.provider_id.render(&instance.id));
+        }
         Machine { cx: self, instance: RefCell::new(instance) }
     }
 
@@ -289,7 +294,9 @@ impl CheckCx {
         let cloud = &self.cloud;
         let nameless = instance.provider_id.is_none() && !cloud.shown().provider_ids;
         let nameless = nameless.then(|| "a machine without a providerID".to_owned());
-        if let Some(lack) = cloud.shown().lacks(&instance.addresses).or(nameless) {
+        let dotted = instance.name.contains('.') && !cloud.shown().dotted_names;
+        let dotted = dotted.then(|| "a machine with a dot in its name".to_owned());
+        if let Some(lack) = cloud.shown().lacks(&instance.addresses).or(nameless).or(dotted) {
             let driver = cloud.driver();
             let why = format!("the API of the cloud behind driver {driver} cannot show it: {lack}");
             return Err(CheckError::NotObservable(why));

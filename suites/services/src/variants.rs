@@ -185,8 +185,8 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
 /// The key of a label and an annotation of the user.
 const MARK: &str = "example.com/mark";
 
-/// What of a Service is the user's, by its place.
-fn of_the_user(service: &core::Service) -> BTreeMap<String, Value> {
+/// What of a Service is the user's, by its place; these finalizers are not.
+fn of_the_user(of_the_ccm: &[String], service: &core::Service) -> BTreeMap<String, Value> {
     let mut users = BTreeMap::new();
     if let Value::Object(spec) = json!(service.spec) {
         users.extend(spec.into_iter().map(|(field, value)| (format!("spec.{field}"), value)));
@@ -194,7 +194,8 @@ fn of_the_user(service: &core::Service) -> BTreeMap<String, Value> {
     let labels = service.labels().iter();
     users.extend(labels.map(|(label, value)| (format!("label {label}"), json!(value))));
     users.insert(format!("annotation {MARK}"), json!(service.annotations().get(MARK)));
-    let finalizers: Vec<&String> = service.finalizers().iter().filter(|one| *one != F_LB).collect();
+    let all = service.finalizers().iter();
+    let finalizers: Vec<&String> = all.filter(|one| !of_the_ccm.contains(*one)).collect();
     users.insert("finalizers".to_owned(), json!(finalizers));
     users
 }
@@ -212,22 +213,24 @@ fn altered(made: &BTreeMap<String, Value>, seen: &BTreeMap<String, Value>) -> Ve
 }
 
 async fn leaves_the_users_fields_alone(cx: &CheckCx) -> Verdict {
+    let own = cx.finalizers_of_the_ccm();
     let plan = load_balancer("web").port(80).label(MARK, "1").annotation(MARK, "1").finalizer(FOREIGN);
     let web = cx.service(plan).await?.provisioned().await?;
-    web.keeps(unchanged(web.as_made())).when("once it is provisioned").await?;
+    web.keeps(unchanged(own.clone(), web.as_made())).when("once it is provisioned").await?;
     let edit = json!({"spec": {"ports": [{"name": "alt", "port": 8080, "protocol": "TCP"}]}});
     let edited = web.patched(&edit).await?;
     let followed = one_balancer("follows an edit", |lb| lb.frontends.iter().any(|f| f.port == 8080));
     web.balancer().becomes(followed).await?;
-    web.keeps(unchanged(&edited)).when("once an edit is followed").await?;
-    web.patch(&json!({"metadata": {"finalizers": [F_LB]}})).await
+    web.keeps(unchanged(own.clone(), &edited)).when("once an edit is followed").await?;
+    let kept: Vec<&String> = edited.finalizers().iter().filter(|one| own.contains(one)).collect();
+    web.patch(&json!({"metadata": {"finalizers": kept}})).await
 }
 
-fn unchanged(made: &core::Service) -> Matcher<Option<Arc<core::Service>>> {
-    let users = of_the_user(made);
+fn unchanged(of_the_ccm: Vec<String>, made: &core::Service) -> Matcher<Option<Arc<core::Service>>> {
+    let users = of_the_user(&of_the_ccm, made);
     matcher("keeps what is the user's", move |seen: &Option<Arc<core::Service>>| {
         let Some(service) = seen else { return Observation::Pending(String::new()) };
-        match altered(&users, &of_the_user(service)).as_slice() {
+        match altered(&users, &of_the_user(&of_the_ccm, service)).as_slice() {
             [] => Observation::Matched(()),
             altered => Observation::Pending(altered.join("; ")),
         }
@@ -323,23 +326,31 @@ mod tests {
     #[test]
     fn the_users_fields_are_spec_labels_annotations_and_finalizers() {
         let of = |value: Value| -> core::Service { serde_json::from_value(value).expect("a Service") };
+        const OWN: &str = "vendor.example/a";
         let made = json!({"metadata": {"labels": {"a": "b"}, "annotations": {MARK: "1"}, "finalizers": [FOREIGN]},
                           "spec": {"type": "LoadBalancer"}});
-        let matcher = unchanged(&of(made.clone()));
+        let matcher = unchanged(vec![F_LB.to_owned(), OWN.to_owned()], &of(made.clone()));
         let after = |change: &dyn Fn(&mut Value)| {
             let mut value = made.clone();
             change(&mut value);
             matcher.matches(&Some(Arc::new(of(value))))
         };
-        let of_the_ccm = json!([FOREIGN, F_LB]);
-        assert_eq!(after(&|s| s["metadata"]["finalizers"] = of_the_ccm.clone()), Observation::Matched(()));
+        for of_the_ccm in [json!([FOREIGN, F_LB]), json!([F_LB, OWN, FOREIGN])] {
+            assert_eq!(
+                after(&|s| s["metadata"]["finalizers"] = of_the_ccm.clone()),
+                Observation::Matched(())
+            );
+        }
         assert_eq!(
             after(&|s| s["metadata"]["annotations"]["vendor.example/id"] = json!("lb-1")),
             Observation::Matched(())
         );
-        for (field, value) in
-            [("labels", json!({})), ("annotations", json!({})), ("finalizers", json!([F_LB]))]
-        {
+        for (field, value) in [
+            ("labels", json!({})),
+            ("annotations", json!({})),
+            ("finalizers", json!([F_LB])),
+            ("finalizers", json!([FOREIGN, "vendor.example/b"])),
+        ] {
             let seen = after(&|s| s["metadata"][field] = value.clone());
             assert!(matches!(seen, Observation::Pending(_)), "{field}");
         }
@@ -356,7 +367,7 @@ mod tests {
             let metadata = json!({"labels": labels, "finalizers": [F_LB, FOREIGN]});
             let spec = json!({"externalTrafficPolicy": policy});
             let service = serde_json::from_value(json!({"metadata": metadata, "spec": spec}));
-            of_the_user(&service.expect("a Service"))
+            of_the_user(&[F_LB.to_owned()], &service.expect("a Service"))
         };
         let made = service("Cluster", json!({"a": "1"}));
         assert!(altered(&made, &made).is_empty());
