@@ -73,7 +73,8 @@ impl Checked {
     }
 
     /// Why no verdict is possible, if that is so.
-    pub(crate) fn unreadable(&self, topologies: &[Topology]) -> Option<String> {
+    /// `remedy` says how to name the CCM.
+    pub(crate) fn unreadable(&self, topologies: &[Topology], remedy: &str) -> Option<String> {
         if self.objects.problems.iter().any(|problem| problem.severity == Severity::Unreadable) {
             return Some(String::from("some manifests cannot be read, so the boot is not analysed"));
         }
@@ -81,8 +82,7 @@ impl Checked {
         let needed = topologies.iter().any(|topology| *topology != Topology::Hosted);
         if found.is_empty() && needed {
             return Some(format!(
-                "no workload of these {} objects looks like a cloud controller manager; name it with --ccm KIND/NAME, \
-                 or pass --topology hosted if it runs elsewhere",
+                "no workload of these {} objects looks like a cloud controller manager; {remedy}",
                 self.objects.all.len()
             ));
         }

@@ -39,6 +39,9 @@ pub fn read_paths(paths: &[PathBuf]) -> Result<Vec<Source>, String> {
     }
 }
 
+/// How a profile names its CCM.
+const NAME_IT: &str = "name it by 'workload: KIND/NAME' in the profile ('--workload' of 'init')";
+
 /// Runs lint and model on manifests for clusters. `assume` lists objects that exist although the manifests do not contain
 /// them, as `KIND/NAME`; `ccm` names the CCM if its name does not show it. Takes milliseconds.
 ///
@@ -52,7 +55,7 @@ pub fn expect(
 ) -> Result<Expectation, String> {
     let checked = Checked::read(sources, Vec::new(), Assumed::parse(assume)?, ccm);
     let topologies: Vec<Topology> = clusters.iter().map(|cluster| cluster.topology).collect();
-    if let Some(reason) = checked.unreadable(&topologies) {
+    if let Some(reason) = checked.unreadable(&topologies, NAME_IT) {
         let problems = checked.objects.problems.iter();
         let listed: String = problems.map(|p| format!("{}: {} ({})\n", p.place, p.what, p.hint)).collect();
         return Err(format!("{listed}{reason}"));

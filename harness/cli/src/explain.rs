@@ -106,7 +106,13 @@ fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&s
     let group = upper.rsplit_once('-').map_or("", |(group, _)| group);
     let is_control = ["M-", "S-", "A-"].iter().any(|kind| upper.starts_with(kind))
         && !mutants.iter().any(|one| one.mutant.rsplit_once('-').is_some_and(|(of, _)| of == group));
-    let hint = if is_control {
+    let claims: Vec<&str> =
+        all.iter().map(|check| check.id.as_str()).filter(|check| check.starts_with(&upper_row(id))).collect();
+    let hint = if id.contains('*') {
+        "; it takes names, no patterns: 'ccm-conformance list' shows those of a suite".to_owned()
+    } else if id.contains('.') && !claims.is_empty() {
+        format!("; its row has {}", claims.join(", "))
+    } else if is_control {
         "; 'ccm-conformance controls --list' shows all mutants, variants and adversaries".to_owned()
     } else if alike.is_empty() {
         let checks = all.iter().map(|check| check.id.as_str());
@@ -127,6 +133,11 @@ fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&s
         format!("; ids that begin with it: {}{more}", named.join(", "))
     };
     format!("nothing that 'explain' knows is called '{id}'{hint}")
+}
+
+/// The id of the row in the id of a check, as rows write it, with the dot that separates the claim.
+fn upper_row(id: &str) -> String {
+    format!("{}.", id.split('.').next().unwrap_or(id).to_uppercase())
 }
 
 /// The component that a row is about, after a preposition.

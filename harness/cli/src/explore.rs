@@ -11,8 +11,8 @@ use harness_core::events::{EVENTS_FILE, Events};
 use harness_core::progress::Terminal;
 use harness_core::{files, output};
 use harness_explore::{
-    Ended, Exploration, Finding, PAGE_FILE, PATTERNS, Pattern, Results, Scenario, SharedResults, TRIALS_FILE,
-    Trialed,
+    Ended, Exploration, Finding, Findings, PAGE_FILE, PATTERNS, Pattern, Results, Scenario, SharedResults,
+    TRIALS_FILE, Trialed,
 };
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
@@ -79,10 +79,11 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     let events = Terminal::alone();
     let cancel = CancellationToken::new();
     let (results, last) = (SharedResults::default(), FinalReport::default());
+    let findings = if finding.is_some() { Findings::Kept } else { Findings::Replaced };
     last.set({
         let (results, folder, events) = (results.clone(), plan.output.clone(), events.clone());
         move || {
-            write(&results.so_far(), &folder, &events);
+            write(&results.so_far(), &folder, findings, &events);
         }
     });
     guard(runtime.handle(), cancel.clone(), ORDERLY, last.clone());
@@ -144,7 +145,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     let results = results.so_far();
     // An environment that never came up has no results, and earlier ones stay.
     let is_empty = outcome.is_err() && results.trials.is_empty();
-    let written = is_empty || write(&results, &plan.output, &events);
+    let written = is_empty || write(&results, &plan.output, findings, &events);
     last.written();
     if let Err(why) = &outcome {
         events.say(format!("error: {why}"));
@@ -206,7 +207,7 @@ pub(super) fn merge_explorations(parts: &[PathBuf], out: &Path) -> Result<u8, St
     let merged = Results::merge(parts)?;
     std::fs::create_dir_all(out)
         .map_err(|error| format!("{}: {}", out.display(), files::why_not_written(&error)))?;
-    merged.write(out)?;
+    merged.write(out, Findings::Replaced)?;
     output::out(&format!("{merged}; {}", out.display()));
     Ok(exit::CONFORMANT)
 }
@@ -217,14 +218,14 @@ pub(super) fn is_exploration(folder: &Path) -> bool {
 }
 
 /// Writes the files and prints the summary; returns whether they could be written.
-fn write(results: &Results, folder: &Path, events: &Events) -> bool {
+fn write(results: &Results, folder: &Path, findings: Findings, events: &Events) -> bool {
     let made = files::create_folder(folder).map_err(|error| format!("--out {}: {error}", folder.display()));
-    let written = made.and_then(|()| results.write(folder));
+    let written = made.and_then(|()| results.write(folder, findings));
     events.say(results.to_string());
     if written.is_ok() {
         events.say(format!("wrote {}", folder.join(PAGE_FILE).display()));
     }
-    if !results.findings.is_empty() {
+    if !results.findings.is_empty() && findings == Findings::Replaced {
         events.say(format!(
             "findings: {}/findings; 'explore --replay FILE' with the same CCM carries one of them out again",
             folder.display()

@@ -4,18 +4,21 @@ use super::arguments::PlanOptions;
 use super::judgeable::{in_words, offer, with_cloud};
 use super::planning::planned;
 use super::run::typed;
+use super::versions;
 use embedded_cluster::KubernetesVersion;
-use harness_clusters::{InsideCluster, available_kind_image};
+use harness_clusters::{InsideCluster, available_kind_image, facts};
 use harness_components::component::COMPONENTS;
 use harness_config::{
     BackendKind, Choice, DesiredCluster, Kubernetes, Offer, RunFile, RunPlan, declared_not_judged,
 };
-use harness_core::check::chain;
+use harness_core::check::{Facility, chain};
 use harness_core::files;
 use harness_core::ledger::{SkipReason, upgrades_from};
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::{Forecast, Planned, about, certifies, in_force, judged, plan_checks, refuse, selected};
+use harness_runner::{
+    Forecast, Planned, about, certifies, in_force, judged, may_be_replaced, plan_checks, refuse, selected,
+};
 use harness_session::ccm::Manifests;
 use harness_session::up::startable;
 use harness_session::{expected_boot, load_manifests, settle, unfilled};
@@ -35,36 +38,39 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     };
     let versions = shared.kubernetes();
     if versions.len() < 2 {
-        return plan_of(suites, options, typed);
+        return plan_of(suites, options, typed, None);
     }
-    let mut refused = None;
-    for version in versions {
-        output::out(&format!("Kubernetes {version}:\n"));
+    let folders = match versions::folders(versions) {
+        Ok(folders) => folders,
+        Err(why) => return refused(&why, exit::USAGE),
+    };
+    for (at, (version, folder)) in versions.iter().zip(&folders).enumerate() {
+        output::out(&format!("{}Kubernetes {version}:\n", if at == 0 { "" } else { "\n" }));
         let mut typed = typed.clone();
         typed.cluster.kubernetes = Some(version.clone());
-        let code = plan_of(suites, options, typed);
+        let code = plan_of(suites, options, typed, Some(folder));
         if code != ExitCode::SUCCESS {
-            refused.get_or_insert(code);
+            return code;
         }
-        output::out("\n");
     }
-    refused.unwrap_or(ExitCode::SUCCESS)
+    ExitCode::SUCCESS
 }
 
-/// The plan of one run.
-fn plan_of(suites: &'static [Suite], options: &PlanOptions, typed: RunFile) -> ExitCode {
-    let plan = match planned(&options.shared.source(), typed) {
+/// The plan of one run, whose results are in this folder of the output folder.
+fn plan_of(
+    suites: &'static [Suite],
+    options: &PlanOptions,
+    typed: RunFile,
+    folder: Option<&String>,
+) -> ExitCode {
+    let mut plan = match planned(&options.shared.source(), typed) {
         Err(code) => return code,
         Ok(plan) => plan,
     };
+    plan.output.extend(folder);
     let driver = (plan.profile.cloud.dialect().is_none())
         .then(|| with_cloud(&plan.profile.cloud, async |running| Ok(running.attach()?)));
     let known = driver.as_ref().and_then(|driver| driver.as_ref().ok());
-    let offer = known.map_or_else(|| Offer::declared(&plan.profile), |cloud| offer(&plan.profile, cloud));
-    let checks = match plan_checks(suites, &plan, &offer) {
-        Err(problems) => return refuse(&problems),
-        Ok(checks) => checks,
-    };
     let manifests = match load_manifests(&plan) {
         Err(error) => return refused(&chain(&error), exit::USAGE),
         Ok(manifests) => manifests,
@@ -79,6 +85,14 @@ fn plan_of(suites: &'static [Suite], options: &PlanOptions, typed: RunFile) -> E
     let (plan, chosen) = runtime.block_on(settle(plan));
     for why in manifests.iter().flat_map(|manifests| unfilled(&plan.profile, manifests)) {
         output::err(&format!("warning: {why}"));
+    }
+    let offer = known.map_or_else(|| Offer::declared(&plan.profile), |cloud| offer(&plan.profile, cloud));
+    let checks = match plan_checks(suites, &plan, &on_its_cluster(offer, &plan)) {
+        Err(problems) => return refuse(&problems),
+        Ok(checks) => checks,
+    };
+    if let Some(code) = refused_by_run(suites, &plan, &checks) {
+        return code;
     }
     let image = runtime.block_on(node_image(&plan)).transpose();
     if let Err(why) = &image {
@@ -104,19 +118,31 @@ fn plan_of(suites: &'static [Suite], options: &PlanOptions, typed: RunFile) -> E
     if let Some(Err(why)) = &driver {
         return refused(why, exit::ENVIRONMENT);
     }
-    if let Err(problems) = certifies(suites, &plan, &checks) {
-        output::err("error: 'run' would refuse this:");
-        return refuse(&problems);
-    }
-    if let Err(error) = startable(&plan) {
-        let code = if error.is_usage() { exit::USAGE } else { exit::ENVIRONMENT };
-        return refused(&format!("'run' would refuse this: {}", chain(&error)), code);
-    }
-    if let Err(error) = files::takes_files(&plan.output) {
-        let why = format!("'run' would refuse this: output folder {}: {error}", plan.output.display());
-        return refused(&why, exit::USAGE);
-    }
     ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
+}
+
+/// What is known of an environment, without the facilities that no cluster of its kind has.
+fn on_its_cluster(offer: Offer, plan: &RunPlan) -> Offer {
+    let of_its_kind = facts(plan.cluster.backend()).facilities;
+    let all = offer.facilities.unwrap_or_else(|| Facility::ALL.iter().copied().collect());
+    let possible = all.into_iter().filter(|one| !one.is_of_the_cluster() || of_its_kind.contains(one));
+    Offer { facilities: Some(possible.collect()), ..offer }
+}
+
+/// Prints the error with which `run` would refuse to start, and returns its exit code; `None` if it would start.
+fn refused_by_run(suites: &'static [Suite], plan: &RunPlan, checks: &[Planned]) -> Option<ExitCode> {
+    if let Err(problems) = certifies(suites, plan, checks) {
+        return Some(refuse(&problems));
+    }
+    if let Err(error) = startable(plan) {
+        let code = if error.is_usage() { exit::USAGE } else { exit::ENVIRONMENT };
+        return Some(refused(&chain(&error), code));
+    }
+    let folder = files::takes_files(&plan.output)
+        .map_err(|error| error.to_string())
+        .and_then(|()| may_be_replaced(&plan.output).map_err(|error| files::why(&error)));
+    let why = folder.err()?;
+    Some(refused(&format!("output folder {}: {why}", plan.output.display()), exit::USAGE))
 }
 
 fn refused(why: &str, code: u8) -> ExitCode {

@@ -88,7 +88,8 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
     });
     let rows = match measured {
         Err(why) => return refuse(&events, exit::ENVIRONMENT, &why),
-        Ok(rows) => rows,
+        // What was interrupted was not measured.
+        Ok(rows) => rows.into_iter().filter(|row| !row.is_interrupted()).collect::<Vec<Row>>(),
     };
     let text = format!("{}measured in {:.0} s\n", show(&rows), began.elapsed().as_secs_f64());
     output::out(&text);

@@ -124,14 +124,23 @@ fn verified(options: &VerifyOptions) -> Result<u8, String> {
             let subject = &run.report().subject;
             let verdict = verdict_word(run.report().conformance());
             say(&verified_text(verdict, &subject.image, &subject.image_digest, options.output));
-            if run.report().is_interrupted() { INTERRUPTED } else { exit_code(run.report(), need) }
+            let code =
+                if run.report().is_interrupted() { INTERRUPTED } else { exit_code(run.report(), need) };
+            if code == exit::NOT_CONFORMANT && exit_code(run.report(), Completeness::Optional) != code {
+                output::err("--require-complete: the report is genuine, but not every MUST check was judged");
+            }
+            code
         }
         (None, Some(stated)) => {
             let (subject, result) = (&stated["subject"][0], &stated["predicate"]["result"]);
             let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
             let digest = text(&subject["digest"]["sha256"]);
             let (result, digest) = (text(result), format!("sha256:{digest}"));
-            say(&verified_text(&result, &text(&subject["name"]), &digest, options.output));
+            let verdict = match (result.as_str(), options.output) {
+                ("PASSED" | "WARNED" | "FAILED", ListOutput::Text) => format!("the result {result}"),
+                _ => result.clone(),
+            };
+            say(&verified_text(&verdict, &text(&subject["name"]), &digest, options.output));
             match (result.as_str(), need) {
                 ("PASSED", _) | ("WARNED", Completeness::Optional) => exit::CONFORMANT,
                 _ => exit::NOT_CONFORMANT,
@@ -209,6 +218,8 @@ pub(super) fn attest(options: &AttestOptions) -> ExitCode {
 
 /// Reads the key in a file; warns if other users can read it.
 fn signing_key(file: &Path) -> Result<SigningKey, String> {
+    let bytes = bytes_of(file).map_err(|why| format!("--key {why}"))?;
+    let key = SigningKey::from_pem(&bytes).map_err(|error| format!("--key {}: {error}", file.display()))?;
     let mode = std::fs::metadata(file).map(|meta| meta.permissions().mode()).unwrap_or_default();
     if mode & 0o077 != 0 {
         output::err(&format!(
@@ -217,8 +228,7 @@ fn signing_key(file: &Path) -> Result<SigningKey, String> {
             mode & 0o777
         ));
     }
-    let bytes = bytes_of(file).map_err(|why| format!("--key {why}"))?;
-    SigningKey::from_pem(&bytes).map_err(|error| format!("--key {}: {error}", file.display()))
+    Ok(key)
 }
 
 fn bytes_of(file: &Path) -> Result<Vec<u8>, String> {

@@ -37,20 +37,22 @@ pub(super) fn on_each(
     command: &[String],
 ) -> ExitCode {
     let asked = options.shared.kubernetes();
-    let mut runs: Vec<OneOf> = Vec::new();
-    for (at, version) in asked.iter().enumerate() {
-        let folder = folder(version);
-        if runs.iter().any(|run| run.folder == folder) {
-            output::err(&format!("error: --kubernetes: '{version}' is named twice"));
+    let folders = match folders(asked) {
+        Ok(folders) => folders,
+        Err(why) => {
+            output::err(&format!("error: {why}"));
             return ExitCode::from(exit::USAGE);
         }
+    };
+    let mut runs: Vec<OneOf> = Vec::new();
+    for (at, (version, folder)) in asked.iter().zip(&folders).enumerate() {
         let mut typed = typed.clone();
         typed.cluster.kubernetes = Some(version.clone());
         match planned(&options.shared.source(), typed) {
             Err(code) => return code,
             Ok(plan) => runs.push(OneOf {
                 heading: format!("Kubernetes {version}: run {} of {}", at + 1, asked.len()),
-                folder,
+                folder: folder.clone(),
                 reproduce: super::run::reproduce(&with_version(command, version)),
                 plan,
             }),
@@ -62,8 +64,7 @@ pub(super) fn on_each(
     let Some(output) = runs.first().map(|run| run.plan.output.clone()) else {
         return ExitCode::from(exit::USAGE);
     };
-    let names: Vec<(String, String)> =
-        asked.iter().cloned().zip(runs.iter().map(|run| run.folder.clone())).collect();
+    let names: Vec<(String, String)> = asked.iter().cloned().zip(folders).collect();
     let shown = options.shown(runs[0].plan.jobs);
     let mut ended = series(suites, runs, shown);
     let ledgers = std::mem::take(&mut ended.ledgers).into_iter();
@@ -101,6 +102,22 @@ fn all_can_start(runs: &[OneOf]) -> Result<(), ExitCode> {
         })?;
     }
     Ok(())
+}
+
+/// The folders of the runs on these versions.
+///
+/// # Errors
+/// A version is named twice.
+pub(super) fn folders(asked: &[String]) -> Result<Vec<String>, String> {
+    let mut all: Vec<String> = Vec::new();
+    for version in asked {
+        let folder = folder(version);
+        if all.contains(&folder) {
+            return Err(format!("--kubernetes: '{version}' is named twice"));
+        }
+        all.push(folder);
+    }
+    Ok(all)
 }
 
 /// The folder of a run: the version, or the name of its node image without what a path cannot have.

@@ -79,11 +79,11 @@ pub fn err(line: &str) {
     err_styled(&line);
 }
 
-/// Writes workflow commands, one per line, to standard error. Their contents may be foreign text.
+/// Writes workflow commands, one per line, to standard output, where the checks are. Their contents may be foreign text.
 pub fn workflow_commands(commands: &str) {
     for command in commands.lines() {
         let line = secrets::redact(plain(command).into_owned());
-        let _ = screen::write(Stream::Err, format!("{line}\n").as_bytes());
+        let _ = screen::write(Stream::Out, format!("{line}\n").as_bytes());
     }
 }
 

@@ -232,15 +232,16 @@ impl Shared<'_> {
             let queue = self.lock();
             (queue.waiting(), queue.pairs())
         };
-        let news = finding.as_ref().map(shown);
+        let mut news = finding.as_ref().map(shown);
         let findings = {
             let mut results = self.results();
             if finding.is_some() && results.findings.len() >= self.most_findings {
                 // Another environment has found the last one in the meantime.
                 return Ok(());
             }
-            results.add(Trialed::of(plan, &outcome, began.elapsed()), finding);
+            let is_new = results.add(Trialed::of(plan, &outcome, began.elapsed()), finding);
             results.note(waiting, pairs, self.began.elapsed());
+            news = news.filter(|_| is_new);
             results.findings.len()
         };
         if findings >= self.most_findings {

@@ -18,6 +18,28 @@ pub const PAGE_FILE: &str = "explore.html";
 /// The folder with a file for each finding.
 const FINDINGS_FOLDER: &str = "findings";
 
+/// What happens to the files of findings in the folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Findings {
+    /// Those of these results replace those of an earlier exploration.
+    Replaced,
+    /// They stay as they are: a replay has read one of them.
+    Kept,
+}
+
+/// Removes the numbered files of an earlier exploration.
+fn without_earlier(folder: &Path) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        let is_numbered = name.split_once('-').is_some_and(|(number, _)| number.parse::<usize>().is_ok());
+        if is_numbered && name.ends_with(".yaml") {
+            std::fs::remove_file(path)?;
+        }
+    }
+    Ok(())
+}
+
 impl Results {
     /// Reads the results that an exploration has written into a folder.
     ///
@@ -34,18 +56,22 @@ impl Results {
     ///
     /// # Errors
     /// The file that could not be written, and why.
-    pub fn write(&self, folder: &Path) -> Result<(), String> {
+    pub fn write(&self, folder: &Path, findings: Findings) -> Result<(), String> {
         let put = |path: &Path, text: String| {
             output::file(path, text).map_err(|error| format!("{}: {}", path.display(), files::why(&error)))
         };
-        let findings = folder.join(FINDINGS_FOLDER);
-        std::fs::create_dir_all(&findings)
-            .map_err(|error| format!("{}: {}", findings.display(), files::why(&error)))?;
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         put(&folder.join(TRIALS_FILE), text + "\n")?;
         put(&folder.join(PAGE_FILE), to_page(self))?;
         let junit = self.junit().to_string().map_err(|error| error.to_string())?;
         put(&folder.join(JUNIT_FILE), junit)?;
+        if findings == Findings::Kept {
+            return Ok(());
+        }
+        let findings = folder.join(FINDINGS_FOLDER);
+        std::fs::create_dir_all(&findings)
+            .and_then(|()| without_earlier(&findings))
+            .map_err(|error| format!("{}: {}", findings.display(), files::why(&error)))?;
         for (number, finding) in self.findings.iter().enumerate() {
             let patterns: Vec<&str> = finding.faults.iter().map(|fault| fault.pattern.name()).collect();
             let patterns = if patterns.is_empty() { "no-fault".to_owned() } else { patterns.join("-") };
@@ -95,7 +121,7 @@ mod tests {
     #[test]
     fn all_files_are_written() {
         let folder = tempfile::tempdir().expect("a folder");
-        results().write(folder.path()).expect("written");
+        results().write(folder.path(), Findings::Replaced).expect("written");
         let junit = std::fs::read_to_string(folder.path().join(JUNIT_FILE)).expect("a report");
         assert!(junit.contains("failures=\"1\"") && junit.contains("no fault"), "{junit}");
         let finding = folder.path().join(FINDINGS_FOLDER).join("01-node-life-no-fault.yaml");

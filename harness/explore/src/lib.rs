@@ -33,7 +33,7 @@ mod world;
 
 pub use divergence::{Divergence, Requests};
 pub use explorer::{Exploration, explore, replay};
-pub use files::{PAGE_FILE, TRIALS_FILE};
+pub use files::{Findings, PAGE_FILE, TRIALS_FILE};
 pub use finding::{Finding, Seen};
 pub use histories::random;
 pub use pattern::{PATTERNS, Pattern};

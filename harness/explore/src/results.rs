@@ -120,9 +120,21 @@ impl SharedResults {
 }
 
 impl Results {
-    pub(crate) fn add(&mut self, trial: Trialed, finding: Option<Finding>) {
+    /// Adds a trial; returns whether what it found was not known. A replay finds the same three times.
+    pub(crate) fn add(&mut self, trial: Trialed, finding: Option<Finding>) -> bool {
         self.trials.push(trial);
-        self.findings.extend(finding);
+        let Some(finding) = finding else { return false };
+        match self.findings.iter_mut().find(|known| known.summary == finding.summary) {
+            Some(known) => {
+                known.seen.times += finding.seen.times;
+                known.seen.of += finding.seen.of;
+                false
+            }
+            None => {
+                self.findings.push(finding);
+                true
+            }
+        }
     }
 
     pub(crate) fn note(&mut self, left: usize, pairs: usize, took: Duration) {
@@ -172,11 +184,14 @@ impl fmt::Display for Results {
         let plain = trials - singles - pairs;
         write!(
             f,
-            "tried {trials} histories in {} s: {plain} without a fault, {singles} of the {} that have one fault (at one of {} points)",
+            "tried {trials} histories in {} s: {plain} without a fault, {singles} of the {} that have one fault",
             self.took_ms / 1000,
             singles + self.left,
-            self.points,
         )?;
+        // A replay knows no others than its own.
+        if self.points > 0 {
+            write!(f, " (at one of {} points)", self.points)?;
+        }
         if self.pairs > 0 {
             write!(f, ", {pairs} of the {} that have two", self.pairs)?;
         }
@@ -189,7 +204,7 @@ impl fmt::Display for Results {
             write!(f, ", {errors} with an error of the environment")?;
         }
         let stable = self.findings.iter().filter(|finding| finding.seen.is_stable()).count();
-        write!(f, "; {stable} findings")?;
+        write!(f, "; {stable} {}", if stable == 1 { "finding" } else { "findings" })?;
         let unstable = self.findings.len() - stable;
         if unstable > 0 {
             write!(f, ", {unstable} more that were not seen every time")?;

@@ -6,7 +6,7 @@ use super::cells::hidden;
 use super::means::Means;
 use super::observe::outcome;
 use super::question::Question;
-use super::table::Measured;
+use super::table::{INTERRUPTED, Measured};
 use bootstrap::CloudEndpoint;
 use futures::StreamExt;
 use harness_clusters::images::own_program;
@@ -72,7 +72,7 @@ impl EmbeddedBench {
                 runtime.block_on(async {
                     tokio::select! {
                         measured = bench.measure(&asked) => measured,
-                        () = cancel.cancelled() => Measured::Failed { why: "interrupted".to_owned() },
+                        () = cancel.cancelled() => Measured::Failed { why: INTERRUPTED.to_owned() },
                     }
                 })
             };

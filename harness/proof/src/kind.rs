@@ -4,7 +4,7 @@ use super::observe::{
     CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, refused, settle,
 };
 use super::question::Question;
-use super::table::Measured;
+use super::table::{INTERRUPTED, Measured};
 use super::variant::{PlaceholderValues, Variant};
 use super::{Row, play};
 use bootstrap::{CloudEndpoint, Cni, KubeProxy, Source as Manifests, Topology, Version, YesNo};
@@ -167,7 +167,7 @@ impl KindBench {
         };
         let measured = tokio::select! {
             measured = seen => measured.unwrap_or_else(|why| Measured::Failed { why }),
-            () = self.cancel.cancelled() => Measured::Failed { why: "interrupted".to_owned() },
+            () = self.cancel.cancelled() => Measured::Failed { why: INTERRUPTED.to_owned() },
         };
         Row { question, measured }
     }

@@ -51,7 +51,15 @@ pub struct Tally {
     pub failed: usize,
 }
 
+/// Why a cell was not measured if the user interrupted the proof.
+pub(crate) const INTERRUPTED: &str = "interrupted";
+
 impl Row {
+    /// Whether the user interrupted the proof before it was measured.
+    pub fn is_interrupted(&self) -> bool {
+        matches!(&self.measured, Measured::Failed { why } if why == INTERRUPTED)
+    }
+
     /// Whether model and measurement agree; `None` if nothing was measured.
     pub fn agrees(&self) -> Option<bool> {
         match &self.measured {

@@ -82,7 +82,7 @@ fn standing(profile: &ConformanceProfile, ledger: &Ledger, golden: &Golden) -> P
         (NOT_DECLARED, Vec::new())
     } else if !broken.is_empty() {
         (verdict_word(Conformance::NotConformant), broken)
-    } else if ledger.environment_error.is_some() || passed == 0 {
+    } else if ledger.environment_error.is_some() || ledger.is_interrupted() || passed == 0 {
         (verdict_word(Conformance::NotJudged), open)
     } else if left_out > 0 || !open.is_empty() || ledger.subject.simulated || has_softer_limits(ledger) {
         (verdict_word(Conformance::Partial), open)

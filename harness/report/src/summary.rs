@@ -44,6 +44,8 @@ pub fn summary_without_verdict(ledger: &Ledger) -> String {
     private(ledger, &mut text);
     if ledger.environment_error.is_none() {
         unjudged(ledger, &mut text);
+        let below = |entry: &Entry| entry.level != Level::Must;
+        unobservable(ledger, below, "Not observable here, below MUST", &mut text);
     }
     profiles(ledger, &mut text);
     explanations(ledger, &mut text);
@@ -52,7 +54,7 @@ pub fn summary_without_verdict(ledger: &Ledger) -> String {
     counts(ledger, &mut text);
     relaxed(ledger, &mut text);
     if let Some(error) = &ledger.environment_error {
-        put!(text, "\nthe environment did not come up: {}", printable(error));
+        put!(text, "\n{}", printable(&wording::without_result(error)));
     }
     text
 }
@@ -74,6 +76,7 @@ fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
     let (whole, checks) = (seconds(ledger.duration_ms), seconds(checks));
     let all = ledger.all().count();
     put!(text, "\ntook {whole}, {checks} of it for {ran} of {all} checks; the others were left out");
+    unobservable(ledger, |_| true, "Not observable here", text);
     noted(ledger, text);
     private(ledger, text);
     explanations(ledger, text);
@@ -223,9 +226,10 @@ fn noted(ledger: &Ledger, text: &mut String) {
         .collect();
     let width = shown.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
     if !shown.is_empty() {
-        put!(text, "\nNoted");
+        put!(text, "\nNoted ('ccm-conformance explain ID' says what was looked at)");
     }
     for (entry, (name, value)) in shown {
+        let name = name.replace('_', " ");
         put!(text, "  {:<width$}  {:<6}  {name}: {}", entry.id, entry.level, one_line(value));
     }
 }
@@ -313,6 +317,29 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
         let names = if why == OTHER_SUITES { by_suite(&entries) } else { names(&entries) };
         put!(text, "  {why}");
         for line in filled(&names, 72) {
+            put!(text, "    {line}");
+        }
+    }
+}
+
+/// Of these checks, those that the environment cannot show. Those below MUST do not keep a result from being complete, but
+/// whoever asked for them wants to know why.
+fn unobservable(ledger: &Ledger, of: fn(&Entry) -> bool, head: &str, text: &mut String) {
+    let mut reasons: Vec<(&str, Vec<&Entry>)> = Vec::new();
+    for entry in ledger.entries.iter().filter(|entry| of(entry)) {
+        let Outcome::Skip { reason: SkipReason::NotObservable, detail } = &entry.outcome else { continue };
+        match reasons.iter_mut().find(|(known, _)| known == detail) {
+            Some((_, all)) => all.push(entry),
+            None => reasons.push((detail, vec![entry])),
+        }
+    }
+    if reasons.is_empty() {
+        return;
+    }
+    put!(text, "\n{head}");
+    for (why, entries) in reasons {
+        put!(text, "  {}", one_line(why));
+        for line in filled(&names(&entries), 72) {
             put!(text, "    {line}");
         }
     }

@@ -123,7 +123,10 @@ impl fmt::Display for Versions {
             )?;
         }
         let all = self.differences.len() + self.alike.len();
-        write!(f, "{} of {all} checks did not end alike on all versions", self.differences.len())?;
+        match self.differences.len() {
+            0 => write!(f, "all {all} checks ended alike on all versions")?,
+            some => write!(f, "{some} of {all} checks did not end alike on all versions")?,
+        }
         for VersionCheck { id, outcomes, .. } in &self.differences {
             write!(f, "\n  {id}: {}", outcomes.join(", "))?;
         }

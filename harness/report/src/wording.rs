@@ -1,6 +1,7 @@
 //! The words that every form of report shares.
 
 use harness_core::check::Level;
+use harness_core::events::CUT;
 use harness_core::ledger::{Conformance, Entry, INTERRUPTED, Ledger, Outcome, SkipReason};
 use harness_core::output::is_obeyed;
 use std::time::Duration;
@@ -99,13 +100,21 @@ pub fn because(ledger: &Ledger) -> Vec<(String, String)> {
                 None if ledger.is_interrupted() => {
                     "the run was interrupted before a MUST check was judged".to_owned()
                 }
-                Some(error) => format!("the environment did not come up: {}", one_line(error)),
+                Some(error) => one_line(&without_result(error)),
                 None => String::from("no MUST check was judged"),
             };
             let mut reasons = vec![(String::new(), whole)];
             reasons.extend(unjudged());
             reasons
         }
+    }
+}
+
+/// Why a run as a whole has no result, as a sentence.
+pub(super) fn without_result(error: &str) -> String {
+    match error.starts_with(CUT) {
+        true => error.to_owned(),
+        false => format!("the environment did not come up: {error}"),
     }
 }
 

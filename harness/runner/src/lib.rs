@@ -45,7 +45,7 @@ pub use page::{demands, material};
 pub use planned::{Planned, arranged, of_contract, plan_checks, selected};
 pub use quiet::Quiet;
 pub use ready_environment::{Judging, Stand, judge_subject, take_down};
-pub use results::make_ready;
+pub use results::{make_ready, may_be_replaced};
 pub use run_check::{Hold, run_one};
 pub use schedule::{Arrangement, Declared, ENOUGH_WORKERS, Kind, Step, arrange};
 pub use show::{Shown, ShownAs};

@@ -24,36 +24,42 @@ fn foreign_report(output: &Path) -> Option<PathBuf> {
     REPORTS.iter().map(|name| output.join(name)).find(is_foreign)
 }
 
-/// Creates a folder for results with an empty evidence folder, replacing those of an earlier run. Files of the user are
-/// not touched.
+/// Checks that a run may put its results into a folder: what it would replace is from an earlier run. Changes nothing.
 ///
 /// # Errors
-/// There is a report or an evidence folder that no run created, or the folder cannot be written.
-pub fn make_ready(output: &Path) -> std::io::Result<()> {
-    std::fs::create_dir_all(output)?;
+/// There is a report or an evidence folder that no run created, or the folder cannot be read.
+pub fn may_be_replaced(output: &Path) -> std::io::Result<()> {
     if let Some(report) = foreign_report(output) {
         let why = "was not written by a run, and would be replaced; move it away, or choose another folder with '--out'";
         return Err(Error::new(ErrorKind::AlreadyExists, format!("{} {why}", report.display())));
     }
     let evidence = output.join(EVIDENCE);
-    match std::fs::symlink_metadata(&evidence) {
-        Err(error) if error.kind() == ErrorKind::NotFound => {}
-        Err(error) => return Err(error),
-        Ok(facts) => {
-            let marked = std::fs::symlink_metadata(evidence.join(MARKER)).is_ok_and(|mark| mark.is_file());
-            let empty = || std::fs::read_dir(&evidence).is_ok_and(|mut entries| entries.next().is_none());
-            if !facts.is_dir() || !(marked || empty()) {
-                return Err(Error::new(
-                    ErrorKind::AlreadyExists,
-                    format!(
-                        "{} already exists, was not created by a run of this version, and would be removed; move it \
-                         away, or choose another folder with '--out'",
-                        evidence.display()
-                    ),
-                ));
-            }
-            std::fs::remove_dir_all(&evidence)?;
-        }
+    let facts = match std::fs::symlink_metadata(&evidence) {
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
+        facts => facts?,
+    };
+    let marked = std::fs::symlink_metadata(evidence.join(MARKER)).is_ok_and(|mark| mark.is_file());
+    let empty = || std::fs::read_dir(&evidence).is_ok_and(|mut entries| entries.next().is_none());
+    if facts.is_dir() && (marked || empty()) {
+        return Ok(());
+    }
+    let why = "already exists, was not created by a run of this version, and would be removed; move it away, or choose \
+               another folder with '--out'";
+    Err(Error::new(ErrorKind::AlreadyExists, format!("{} {why}", evidence.display())))
+}
+
+/// Creates a folder for results with an empty evidence folder, replacing those of an earlier run. Files of the user are
+/// not touched.
+///
+/// # Errors
+/// Those of [`may_be_replaced`], or the folder cannot be written.
+pub fn make_ready(output: &Path) -> std::io::Result<()> {
+    std::fs::create_dir_all(output)?;
+    may_be_replaced(output)?;
+    let evidence = output.join(EVIDENCE);
+    match std::fs::remove_dir_all(&evidence) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+        Ok(()) | Err(_) => {}
     }
     std::fs::create_dir(&evidence)?;
     OpenOptions::new().write(true).create_new(true).open(evidence.join(MARKER)).map(drop)

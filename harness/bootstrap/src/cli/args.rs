@@ -190,6 +190,17 @@ impl ClusterArgs {
         }
     }
 
+    /// What to say about a version of Kubernetes that the model does not know.
+    pub(super) fn newer_than_the_model(&self) -> Option<String> {
+        (self.kubernetes > Version::DEFAULT).then(|| {
+            format!(
+                "Kubernetes {} behaves like {}, the newest version that the model knows",
+                self.kubernetes,
+                Version::DEFAULT
+            )
+        })
+    }
+
     /// All cells.
     pub(super) fn clusters(&self, checked: &Checked) -> Result<Vec<Cluster>, String> {
         let mut labels = BTreeMap::new();

@@ -14,6 +14,9 @@ use args::{CheckArgs, FixArgs, Format};
 use std::io::{Read, Write};
 use std::path::Path;
 
+/// How the command line names the CCM.
+const NAME_IT: &str = "name it with --ccm KIND/NAME, or pass --topology hosted if it runs elsewhere";
+
 /// Exit code: the cluster boots.
 const BOOTS: u8 = 0;
 /// Exit code: deadlock, or a failure in some order; with `--strict` also a lint finding.
@@ -44,7 +47,7 @@ pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write
 
 fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
     let checked = args.set.read(stdin)?;
-    let unreadable = checked.unreadable(&args.cluster.topologies());
+    let unreadable = checked.unreadable(&args.cluster.topologies(), NAME_IT);
     let claims = args.cluster.claims(&checked);
     let explained = args.explain || args.graph.is_some() || args.output != Format::Text;
     let mut checkup = Checkup {
@@ -57,6 +60,7 @@ fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String>
     if checkup.unreadable.is_none() {
         let clusters = args.cluster.clusters(&checked)?;
         checkup.assumptions = checked.assumptions(&clusters);
+        checkup.assumptions.extend(args.cluster.newer_than_the_model());
         checkup.provided = checked.provided(&clusters);
         checkup.cells = clusters.into_iter().map(|cluster| checked.cell(cluster, explained)).collect();
     }
@@ -114,7 +118,7 @@ fn named(cluster: &Cluster) -> String {
 
 fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
     let checked = args.set.read(stdin)?;
-    if let Some(reason) = checked.unreadable(&args.cluster.topologies()) {
+    if let Some(reason) = checked.unreadable(&args.cluster.topologies(), NAME_IT) {
         let problems = checked.objects.problems.iter();
         let listed: String = problems.map(|p| format!("{}: {}\n  {}\n", p.place, p.what, p.hint)).collect();
         return Err(format!("{listed}{reason}"));

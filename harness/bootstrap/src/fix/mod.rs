@@ -52,7 +52,14 @@ pub(crate) fn fix(
         .collect();
     for finding in findings {
         let wanted = finding.level == Level::Must || (recommended && finding.level == Level::Should);
-        if wanted && !edits.iter().any(|(edit, _)| edit.is_some() && *edit == finding.edit) {
+        let is_known = edits.iter().any(|(edit, words)| match edit {
+            Some(_) => *edit == finding.edit,
+            // The reference to an object that one of the changes creates.
+            None => {
+                finding.id == "BOOT-REF" && created(words).is_some_and(|object| finding.what.contains(object))
+            }
+        });
+        if wanted && !is_known {
             edits.push((finding.edit.clone(), format!("{}: {}", finding.id, finding.what)));
         }
     }
@@ -79,6 +86,11 @@ pub(crate) fn fix(
     let boots = |cluster: &&Cluster| judge(&set, cluster).outcome.is_boot();
     fixed.stuck = clusters.iter().filter(|cluster| !boots(cluster)).cloned().collect();
     fixed
+}
+
+/// The object that a change creates, from its words (`W: create KIND/NAME, or ..`).
+fn created(words: &str) -> Option<&str> {
+    words.split_once(": create ")?.1.split([',', ' ']).next()
 }
 
 /// The unified diff of all changes.
@@ -130,7 +142,7 @@ fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
         }
         Change::Grant(w) => {
             let (object, path, workload) = spec(w)?;
-            Some(Edit::Grant { object, path, text: rbac(workload) })
+            Some(Edit::Grant { object, path, text: rbac(workload, &set.gaps[*w as usize]) })
         }
         Change::Replicas(w) => {
             let (object, ..) = spec(w)?;

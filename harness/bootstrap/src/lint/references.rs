@@ -111,7 +111,7 @@ pub(super) fn rights(linted: &Linted, report: &mut Report) {
     let what = format!("ServiceAccount/{} lacks: {}", workload.service_account, listed.join(", "));
     let why = "a CCM on the framework needs at least these (contract area AUTH); those for Services and deletions \
                never decide the boot";
-    let text = crate::fix::rbac(workload);
+    let text = crate::fix::rbac(workload, gaps);
     let edit = workload.object.map(|object| Edit::Grant { object, path: linted.spec(), text: text.clone() });
     let place = workload.service_account_place.clone();
     report.add(("BOOT-LINT-22", level), place, what, why, Some((text, edit)));

@@ -29,9 +29,4 @@ impl Checkup {
     pub(crate) fn failing(&self) -> impl Iterator<Item = &Cell> {
         self.cells.iter().filter(|cell| !cell.outcome.is_boot())
     }
-
-    /// The place where code review shows the failures of the first CCM.
-    pub(crate) fn states(&self) -> usize {
-        self.cells.iter().map(|cell| cell.states).max().unwrap_or(0)
-    }
 }

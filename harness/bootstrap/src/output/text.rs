@@ -46,7 +46,10 @@ fn one(finding: &Finding) -> String {
         // A full set of permissions is long.
         if lines.len() > 15 {
             let count = lines.len();
-            text.push_str(&format!("    fix:  {count} lines of new objects, which 'bootstrap fix' writes\n"));
+            let recommended = if finding.level == Level::Must { "" } else { " --recommended" };
+            text.push_str(&format!(
+                "    fix:  {count} lines of new objects, which 'bootstrap fix{recommended}' writes\n"
+            ));
         } else {
             let indents = std::iter::once("    fix:  ").chain(std::iter::repeat("          "));
             lines.iter().zip(indents).for_each(|(line, indent)| text.push_str(&format!("{indent}{line}\n")));
@@ -133,13 +136,12 @@ fn explanations(text: &mut String, checkup: &Checkup) {
 fn summary(checkup: &Checkup) -> String {
     let count = |level: Level| checkup.findings.iter().filter(|finding| finding.level == level).count();
     let failing = checkup.failing().count();
-    let mut text = format!(
-        "\n{failing} of {} cells do not boot in every order; {} MUST and {} SHOULD findings; at most {} states in a cell\n",
-        checkup.cells.len(),
-        count(Level::Must),
-        count(Level::Should),
-        checkup.states()
-    );
+    let cells = match (failing, checkup.cells.len()) {
+        (0, all) => format!("each of the {all} cells boots"),
+        (failing, all) => format!("{failing} of {all} cells do not boot in every order"),
+    };
+    let mut text =
+        format!("\n{cells}; MUST findings: {}, SHOULD: {}\n", count(Level::Must), count(Level::Should));
     if failing > 0 && checkup.cells.iter().all(|cell| cell.explanation.is_none()) {
         text.push_str(
             "--explain shows why, and what to change; 'bootstrap fix' writes the changes that it can make\n",

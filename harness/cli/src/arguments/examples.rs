@@ -10,9 +10,9 @@ Exit codes:
   1    a MUST check failed, or was blocked by what the CCM did
   2    wrong usage or configuration, or the output cannot be written;
        nothing was started
-  3    the environment (Docker, cluster, cloud, CCM) failed and no MUST check
+  3    the environment (Docker, cluster, cloud, image) failed and no MUST check
        failed, or the report could not be written
-  4    no check was selected
+  4    no check was selected, or none of those can be shown here
   5    conformant or partial, but a private check of yours failed
   130  interrupted
 

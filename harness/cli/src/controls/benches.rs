@@ -3,7 +3,7 @@
 use super::outcome::Judged;
 use super::work::{Expected, Work};
 use harness_clouds::Settings;
-use harness_config::{Keep, RunPlan};
+use harness_config::{BackendKind, Keep, RunPlan};
 use harness_core::check::chain;
 use harness_core::events::{EVENTS_FILE, Events};
 use harness_core::files;
@@ -116,6 +116,7 @@ impl Benches<'_> {
     fn judge_apart(&self, work: Work) -> Result<Judged, String> {
         let Work { subject, plan, expected, checks, cloud, jobs, .. } = work;
         let (began, output) = (Instant::now(), plan.output.clone());
+        let kind = plan.cluster.backend();
         let events =
             begin_in(&output, Vec::new()).map_err(|e| format!("{}: {}", output.display(), files::why(&e)))?;
         let mut environment = Environment::new(Prepared::new(Arc::new(plan)), 0);
@@ -126,14 +127,8 @@ impl Benches<'_> {
                 changed.map_err(|error| chain(&error))?;
             }
             let mut quiet = Quiet { wanted: |id: &str| checks.contains(id), at_once: jobs };
-            judge_subject(
-                self.suites,
-                from_ref(&session),
-                "ccm-conformance controls",
-                &mut quiet,
-                self.handle,
-            )
-            .map_err(|problems| problems.to_string())
+            judge_subject(self.suites, from_ref(&session), &repeated(&subject, kind), &mut quiet, self.handle)
+                .map_err(|problems| problems.to_string())
         });
         self.handle.block_on(environment.down(Leave::Nothing))?;
         ended?;
@@ -161,7 +156,7 @@ impl Benches<'_> {
         let began = Instant::now();
         let events = begin_in(&plan.output, Vec::new())
             .map_err(|e| format!("{}: {}", plan.output.display(), files::why(&e)))?;
-        let output = plan.output.clone();
+        let (output, kind) = (plan.output.clone(), plan.cluster.backend());
         let joining = Session::join(
             Arc::new(plan),
             RunDir::join(first.dir().path()),
@@ -175,7 +170,7 @@ impl Benches<'_> {
         let usual = self.handle.block_on(first.cloud().settings()).map_err(|error| chain(&error))?;
         self.handle.block_on(first.cloud().change_settings(&cloud)).map_err(|error| chain(&error))?;
         let mut quiet = Quiet { wanted: |id: &str| checks.contains(id), at_once: jobs };
-        judge_subject(self.suites, from_ref(&session), "ccm-conformance controls", &mut quiet, self.handle)
+        judge_subject(self.suites, from_ref(&session), &repeated(&subject, kind), &mut quiet, self.handle)
             .map_err(|problems| problems.to_string())?;
         self.handle.block_on(session.forget_ccm()).map_err(|error| chain(&error))?;
         // A faulty CCM leaves Nodes without labels or addresses that a correct one would have set; the next
@@ -211,3 +206,16 @@ impl Benches<'_> {
         self.queue.lock().expect("no holder of this lock panics")
     }
 }
+
+/// The command that judges this subject again.
+fn repeated(subject: &str, kind: BackendKind) -> String {
+    let option = match subject.split('-').next() {
+        Some("S") => "--variant",
+        Some("A") => "--adversary",
+        _ => "--mutant",
+    };
+    format!("{CONTROLS} --cluster {kind} {option} {subject}")
+}
+
+/// The command of these runs; the page of a report knows it.
+const CONTROLS: &str = "ccm-conformance controls";

@@ -134,6 +134,8 @@ impl DevSession<'_> {
             }
         };
         let keyboard = Keyboard::begin(self.sender.clone());
+        // Also during a round: what is typed then is not shown in its lines.
+        let _keys = keyboard.as_ref().map(Keyboard::one_by_one);
         let mut selection = Selection::of(&self.first.select);
         // A failed build has shown its output; the next change builds again.
         let mut stopped = if self.is_built { self.judge_all(&selection) } else { Stopped::Done };
@@ -141,18 +143,16 @@ impl DevSession<'_> {
             match stopped {
                 Stopped::ByUser => return ExitCode::from(INTERRUPTED),
                 Stopped::ByChange => {}
-                Stopped::Done => {
-                    let next = {
-                        let _keys = keyboard.as_ref().map(Keyboard::one_by_one);
-                        self.next(&mut selection, keyboard.as_ref(), &plan)
-                    };
-                    match next {
-                        Next::Quit => return ExitCode::from(exit::CONFORMANT),
-                        Next::Interrupted => return ExitCode::from(INTERRUPTED),
-                        Next::Judge if self.builds() => {}
-                        Next::Judge => continue,
+                Stopped::Done => match self.next(&mut selection, keyboard.as_ref(), &plan) {
+                    Next::Quit => return ExitCode::from(exit::CONFORMANT),
+                    Next::Interrupted => return ExitCode::from(INTERRUPTED),
+                    Next::Judge if self.builds() => {}
+                    Next::JudgeFailed if self.builds() => {
+                        stopped = self.judge_failed();
+                        continue;
                     }
-                }
+                    Next::Judge | Next::JudgeFailed => continue,
+                },
             }
             stopped = self.judge_all(&selection);
         }
@@ -186,22 +186,25 @@ impl DevSession<'_> {
     /// Judges the checks that failed last, and the selected ones if those pass now.
     fn judge_all(&mut self, selection: &Selection) -> Stopped {
         if !self.failed.is_empty() && *selection != Selection::All {
-            let before = self.failed.len();
-            let stopped = self.judge(&Selection::Failed(self.failed.clone()));
-            if stopped != Stopped::Done || *selection == Selection::OnlyFailed {
+            let stopped = self.judge_failed();
+            if stopped != Stopped::Done || !self.failed.is_empty() {
                 return stopped;
             }
-            if !self.failed.is_empty() {
-                let failed = self.failed.len();
-                output::err(&format!("\n{failed} of {before} checks that failed before still do not pass"));
-                return Stopped::Done;
-            }
-        }
-        if *selection == Selection::OnlyFailed {
-            output::err("\nno check failed last");
-            return Stopped::Done;
+            output::err("\nwhat failed before passes now; the other checks follow");
         }
         self.judge(selection)
+    }
+
+    /// Judges the checks that failed last, and no others.
+    fn judge_failed(&mut self) -> Stopped {
+        let before = self.failed.len();
+        output::err(&format!("\nfirst the checks that failed last: {}", self.failed.join(", ")));
+        let stopped = self.judge(&Selection::Failed(self.failed.clone()));
+        if stopped == Stopped::Done && !self.failed.is_empty() {
+            let failed = self.failed.len();
+            output::err(&format!("\n{failed} of {before} checks that failed before still do not pass"));
+        }
+        stopped
     }
 
     /// Judges checks, until the end or a change.
@@ -314,7 +317,11 @@ impl DevSession<'_> {
                 Ok(Event::Key(key)) => match key {
                     b'q' => return Next::Quit,
                     b'a' => *selection = Selection::All,
-                    b'f' => *selection = Selection::OnlyFailed,
+                    b'f' if self.failed.is_empty() => {
+                        output::err("no check failed last");
+                        continue;
+                    }
+                    b'f' => return Next::JudgeFailed,
                     b'\n' | b'\r' => {}
                     b'o' => {
                         open(&plan.output.join("report.html"));
@@ -337,6 +344,8 @@ impl DevSession<'_> {
 enum Next {
     /// Build, if there is a command for it, and judge.
     Judge,
+    /// The same, but only the checks that failed last.
+    JudgeFailed,
     Quit,
     Interrupted,
 }

@@ -11,8 +11,6 @@ pub(super) enum Selection {
     Quick,
     /// All.
     All,
-    /// Those that failed last, and no others.
-    OnlyFailed,
     /// These ids, which failed last.
     Failed(Vec<String>),
     /// Ids and patterns that the user has entered.
@@ -29,7 +27,7 @@ impl Selection {
     pub(super) fn keys(&self, typed: &SelectKeys) -> SelectKeys {
         let only = |ids: Vec<String>| SelectKeys { only: Some(ids), ..SelectKeys::default() };
         match self {
-            Selection::Typed | Selection::OnlyFailed => typed.clone(),
+            Selection::Typed => typed.clone(),
             Selection::Quick => SelectKeys { quick: Some(true), ..SelectKeys::default() },
             Selection::All => SelectKeys::default(),
             Selection::Failed(ids) => only(ids.clone()),
@@ -43,7 +41,7 @@ impl Selection {
     /// The command that judges the same checks once, for a user who has typed these words after `dev`.
     pub(super) fn reproduced(&self, typed: &[String]) -> String {
         let mut words = vec!["ccm-conformance".to_owned(), "run".to_owned()];
-        let keeps_selection = matches!(self, Selection::Typed | Selection::OnlyFailed);
+        let keeps_selection = matches!(self, Selection::Typed);
         let mut rest = typed.iter();
         while let Some(word) = rest.next() {
             let (option, value) =
@@ -62,7 +60,7 @@ impl Selection {
             words.extend(["--cluster", "embedded"].map(str::to_owned));
         }
         match self {
-            Selection::Typed | Selection::OnlyFailed | Selection::All => {}
+            Selection::Typed | Selection::All => {}
             Selection::Quick => words.push("--quick".to_owned()),
             Selection::Failed(ids) => words.extend(["--only".to_owned(), ids.join(",")]),
             Selection::Named(text) => words.extend(["--only".to_owned(), text.clone()]),

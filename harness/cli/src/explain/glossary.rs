@@ -7,7 +7,9 @@ use harness_explore::Scenario;
 /// The explanation of a term or a scenario; `None` for another name.
 pub(super) fn explanation(id: &str) -> Option<String> {
     let same = |name: &str| name.trim_matches('`').eq_ignore_ascii_case(id);
-    let term = terms().find(|(term, _, also)| same(term) || also.split(", ").any(same));
+    let term = terms().find(|(term, _, also)| {
+        same(term) || also.split(", ").any(|name| same(name.split(" (").next().unwrap_or(name)))
+    });
     term.map(|(term, meaning, also)| of_term(term, meaning, also)).or_else(|| {
         let scenarios = Scenario::built_in(&[]).ok()?;
         scenarios.iter().find(|one| one.name.eq_ignore_ascii_case(id)).map(of_scenario)
@@ -85,6 +87,8 @@ mod tests {
             ("first-try", &["means:", "judged once more"]),
             ("Profile", &["describes the CCM", "('ccm-conformance docs profile')"]),
             ("shard", &["part  a term", "also called:  shard"]),
+            ("journal", &["request log  a term"]),
+            ("lane", &["environment  a term"]),
             ("service-life", &["a scenario of 'explore'", "explore --scenario service-life"]),
         ] {
             let text = explanation(id).unwrap_or_else(|| panic!("{id} is not explained"));

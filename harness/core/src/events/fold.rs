@@ -7,6 +7,9 @@ use crate::ledger::{Entry, FIRST_TRY, Ledger, Outcome, StageTime, Stream};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
+/// How the error of a run begins whose stream of events has no end.
+pub const CUT: &str = "the stream of events was cut";
+
 /// The result of the events so far. It takes them one by one, and can return, at any moment, the ledger of a run that
 /// ended at that point.
 #[derive(Clone, Debug, Default)]
@@ -168,7 +171,7 @@ impl Fold {
             None if self.ended => "it did not run".to_owned(),
             None => {
                 let cut = format!(
-                    "the stream of events was cut: it ends after {} events, {:.1} s into the run",
+                    "{CUT}: it ends after {} events, {:.1} s into the run",
                     self.events,
                     self.at_ms as f64 / 1000.0
                 );

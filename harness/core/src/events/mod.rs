@@ -23,7 +23,7 @@ pub use event::{
 pub use file::{
     EVENTS_FILE, LARGEST_STREAM, PACKED_EVENTS_FILE, StreamError, open_stream, read, read_whole, stream_in,
 };
-pub use fold::Fold;
+pub use fold::{CUT, Fold};
 pub use merge::{Merging, Part, merge};
 pub use process_history::{End, LAST_EXIT_CODE, LostNode, ProcessHistory, REPLICA};
 pub use stream::{CheckEvents, Cost, Events, Sink, StageGuard};

@@ -297,7 +297,12 @@ pub struct Cost {
 
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// From this share of the processor time on, in percent, a user may want to know what the stream costs.
+        const MUCH: f64 = 5.0;
         let share = 100.0 * self.spent.as_secs_f64() / self.process.as_secs_f64().max(f64::MIN_POSITIVE);
+        if share < MUCH {
+            return write!(f, "{} events", self.events);
+        }
         write!(
             f,
             "{} events for {} ms of processor time, {share:.1} % of {:.1} s",

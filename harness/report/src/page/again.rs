@@ -4,6 +4,8 @@ use harness_core::ledger::Subject;
 
 /// The command with which every run starts.
 const RUN: &str = "ccm-conformance run";
+/// The command that judges the harness's own CCMs, each with the checks that are about it.
+const CONTROLS: &str = "ccm-conformance controls --";
 /// Options with a value that select checks, repeat them, or set the output folder.
 const WITH_VALUE: [&str; 9] = [
     "--only",
@@ -19,8 +21,12 @@ const WITH_VALUE: [&str; 9] = [
 /// Options of that sort without a value, and options that cannot be combined with a selection of checks.
 const FLAGS: [&str; 4] = ["--quick", "--watch", "--certify", "--require-complete"];
 
-/// The command of a run, quoted for a shell, up to the selection of checks: `--only ID` follows.
+/// The command of a run, quoted for a shell, up to the selection of checks: `--only ID` follows, except after the command of
+/// a mutant, variant or adversary.
 pub(super) fn again(subject: &Subject) -> String {
+    if subject.reproduce.starts_with(CONTROLS) {
+        return subject.reproduce.clone();
+    }
     let mut options = typed(&subject.reproduce).unwrap_or_default();
     let has = |options: &[String], name: &str| {
         options
@@ -98,6 +104,12 @@ mod tests {
         ] {
             assert_eq!(of(&format!("{RUN}{typed}")), format!("{RUN}{again}"));
         }
+    }
+
+    #[test]
+    fn a_mutant_is_repeated_as_a_whole() {
+        let controls = "ccm-conformance controls --cluster embedded --mutant M-SV-07";
+        assert_eq!(of(controls), controls);
     }
 
     #[test]

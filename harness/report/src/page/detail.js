@@ -70,7 +70,8 @@ function circumstances(run, { entry, from }) {
 
 function commands(run, { entry }) {
   const keep = TROUBLE.includes(outcomeOf(entry)) ? " --keep on-failure" : "";
-  const again = `${run.again} --only ${entry.id}${keep}`;
+  // A mutant or a variant is judged as a whole.
+  const again = run.again.startsWith("ccm-conformance controls") ? run.again : `${run.again} --only ${entry.id}${keep}`;
   return make("div", {}, make("h4", {}, "Run it again"), command(again), make("p", { className: "faint" }, "What is required, and how to test it by hand:"), command(`ccm-conformance explain ${entry.id}`));
 }
 

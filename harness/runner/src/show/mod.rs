@@ -18,6 +18,7 @@ use harness_core::ledger::{Entry, Ledger, Outcome, SkipReason};
 use harness_core::output;
 use harness_core::progress::Verbosity;
 use harness_core::screen;
+use harness_report::outcome_word;
 use harness_session::Session;
 use harness_session::ccm::Form;
 use started::Started;
@@ -145,8 +146,8 @@ impl Shown {
         let shown = text::check_ended(&entry, self.verbosity, board.blocked_before(&entry));
         match self.form {
             ShownAs::Github if is_trouble(&entry.outcome) => {
-                output::workflow_commands(&format!("::group::{} failed", entry.id));
-                output::err_styled(shown.trim_end());
+                output::workflow_commands(&format!("::group::{} {}", entry.id, outcome_word(&entry.outcome)));
+                output::out_styled(&format!("{}\n", shown.trim_end()));
                 output::workflow_commands("::endgroup::");
             }
             ShownAs::Text | ShownAs::Github => self.show(shown),

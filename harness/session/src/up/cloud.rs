@@ -70,7 +70,7 @@ impl WantedCloud<'_> {
     ) -> Result<RunningCloud, SessionError> {
         let WantedCloud { run, cloud, replicas, folder, events } = self;
         let events = events.clone();
-        let on_message: OnMessage = Arc::new(move |what| events.say(what));
+        let on_message: OnMessage = Arc::new(move |what| events.say_detail(what));
         let here =
             CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, on_message: &on_message };
         let network = match site {
