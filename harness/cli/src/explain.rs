@@ -111,7 +111,10 @@ fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&s
     let hint = if id.contains('*') {
         "; it takes names, no patterns: 'ccm-conformance list' shows those of a suite".to_owned()
     } else if id.contains('.') && !claims.is_empty() {
-        format!("; its row has {}", claims.join(", "))
+        match did_you_mean(id, claims.iter().copied()) {
+            near if near.is_empty() => format!("; its row has {}", claims.join(", ")),
+            near => near,
+        }
     } else if is_control {
         "; 'ccm-conformance controls --list' shows all mutants, variants and adversaries".to_owned()
     } else if alike.is_empty() {
@@ -364,6 +367,12 @@ mod tests {
             refused
                 .ends_with("'ccm-conformance controls --list' shows all mutants, variants and adversaries")
         );
-        assert!(explained("NODE-INIT-10.other").is_err());
+        let refused = explained("NODE-INIT-10.something").expect_err("no such claim");
+        assert!(
+            refused.contains("its row has NODE-INIT-10.") && refused.contains(", NODE-INIT-10."),
+            "{refused}"
+        );
+        let refused = explained("NODE-INIT-*").expect_err("a pattern");
+        assert!(refused.contains("no patterns"), "{refused}");
     }
 }

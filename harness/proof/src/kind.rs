@@ -21,7 +21,7 @@ use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Patch, PatchParams};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -109,12 +109,28 @@ impl KindBench {
         Ok(rows)
     }
 
-    /// All cells of one cluster.
+    /// All cells of one kind of cluster. A cell that failed may have left something behind, so the next one gets another
+    /// cluster.
     async fn on_one(
         &self,
         topology: &str,
         node_ip: bool,
         questions: Vec<Question>,
+        on_row: &impl Fn(&Row),
+    ) -> Result<Vec<Row>, String> {
+        let (mut rows, mut left) = (Vec::new(), VecDeque::from(questions));
+        while !left.is_empty() && !self.cancel.is_cancelled() {
+            rows.extend(self.until_one_fails(topology, node_ip, &mut left, on_row).await?);
+        }
+        Ok(rows)
+    }
+
+    /// Creates a cluster and measures cells on it, until one fails or none is left.
+    async fn until_one_fails(
+        &self,
+        topology: &str,
+        node_ip: bool,
+        left: &mut VecDeque<Question>,
         on_row: &impl Fn(&Row),
     ) -> Result<Vec<Row>, String> {
         let overrides = RunFile {
@@ -134,13 +150,14 @@ impl KindBench {
             Err(error) => Err(chain(&error)),
             Ok(session) => {
                 let mut rows = Vec::new();
-                for question in questions {
-                    if self.cancel.is_cancelled() {
-                        break;
-                    }
+                while let Some(question) = left.pop_front() {
                     let row = self.measure(&session, question).await;
                     on_row(&row);
+                    let failed = matches!(row.measured, Measured::Failed { .. });
                     rows.push(row);
+                    if failed || self.cancel.is_cancelled() {
+                        break;
+                    }
                 }
                 Ok(rows)
             }
@@ -381,7 +398,8 @@ impl<'a> Boot<'a> {
             json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
                 "metadata": {"name": lease.name, "namespace": lease.namespace}})
         });
-        let all: Vec<Value> = assumed.into_iter().chain(lease).chain(self.variant.all()).collect();
+        let made = self.variant.all().into_iter().filter(|document| !is_built_in(document));
+        let all: Vec<Value> = assumed.into_iter().chain(lease).chain(made).collect();
         self.applier.remove(&all).await.map_err(|error| chain(&error))?;
         let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
         match pods.delete(CANARY.1, &DeleteParams::default().grace_period(0)).await {
@@ -406,4 +424,11 @@ impl<'a> Boot<'a> {
         }
         Ok(())
     }
+}
+
+/// Whether a document is a namespace that every cluster has. It cannot be removed, and keeps what the manifests wrote to it.
+fn is_built_in(document: &Value) -> bool {
+    let name = document["metadata"]["name"].as_str().unwrap_or_default();
+    document["kind"] == "Namespace"
+        && ["default", "kube-system", "kube-public", "kube-node-lease"].contains(&name)
 }

@@ -3,7 +3,7 @@
 
 use super::matching::{Rules, namespace_labels};
 use crate::manifest::{Node, Object, Objects};
-use crate::workload::{Condition, Hindrance, Selector, Stage, Workload};
+use crate::workload::{Condition, Hindrance, Labels, Selector, Stage, Workload};
 
 /// What is known of a list of expressions.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -25,8 +25,13 @@ pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
         });
         let stages: Vec<Stage> =
             bindings.filter_map(|binding| stage(objects, policy, binding, workload)).collect();
-        if let Some(stage) = stages.first() {
-            one(policy, *stage, workload);
+        match stages.first() {
+            Some(stage) => one(policy, *stage, workload),
+            None if forbids_renewal(policy, workload) => {
+                let words = format!("ValidatingAdmissionPolicy/{} lets it renew its Lease", policy.name);
+                workload.conditions.push(Condition { words, place: policy.at() });
+            }
+            None => {}
         }
     }
 }
@@ -36,10 +41,6 @@ fn stage(objects: &Objects, policy: &Object, binding: &Object, workload: &Worklo
     let constraints = policy.node.at(&["spec", "matchConstraints"])?;
     let own = binding.node.at(&["spec", "matchResources"]);
     let labels = namespace_labels(objects, &workload.namespace);
-    let chosen = |node: Option<&Node>, field: &str, labels| {
-        let selector = Selector::read(node.and_then(|node| node.get(field)));
-        selector.is_none_or(|selector| selector.chooses(labels))
-    };
     let in_namespace =
         chosen(Some(constraints), "namespaceSelector", &labels) && chosen(own, "namespaceSelector", &labels);
     let of_pods = in_namespace
@@ -57,8 +58,30 @@ fn stage(objects: &Objects, policy: &Object, binding: &Object, workload: &Worklo
         return Some(Stage::Creation);
     }
     // The labels of Nodes and Leases are not known here, so a selector of objects leaves it open.
-    let writes = has(&|rules| rules.nodes()) || has(&|rules| rules.leases());
-    writes.then_some(Stage::Work)
+    let of_lease = super::leases::lease_of(workload).is_some_and(|(namespace, _)| {
+        let labels = namespace_labels(objects, &namespace);
+        let exists = super::leases::lease_exists(objects, workload);
+        chosen(Some(constraints), "namespaceSelector", &labels)
+            && chosen(own, "namespaceSelector", &labels)
+            && has(&|rules| if exists { rules.lease_updates() } else { rules.new_leases() })
+    });
+    (of_lease || has(&|rules| rules.nodes())).then_some(Stage::Work)
+}
+
+/// Whether a selector in a field chooses these labels; an absent one chooses all.
+fn chosen(node: Option<&Node>, field: &str, labels: &Labels) -> bool {
+    let selector = Selector::read(node.and_then(|node| node.get(field)));
+    selector.is_none_or(|selector| selector.chooses(labels))
+}
+
+/// Whether a policy may refuse updates of Leases. The first leader creates its Lease, and works until it should have renewed
+/// it: whether that is enough depends on the Nodes.
+fn forbids_renewal(policy: &Object, workload: &Workload) -> bool {
+    let rules = policy.node.at(&["spec", "matchConstraints"]).and_then(|node| node.get("resourceRules"));
+    let items = policy.node.at(&["spec", "validations"]).map(Node::items).unwrap_or_default();
+    super::leases::lease_of(workload).is_some()
+        && Rules::of(rules).lease_updates()
+        && items.iter().any(|item| constant(item.text_at("expression")) != Answer::Yes)
 }
 
 fn one(policy: &Object, stage: Stage, workload: &mut Workload) {

@@ -11,7 +11,7 @@ const LONGEST_WAIT: i64 = 300;
 const OF_COMPONENTS: &[&str] = &["kube-controller-manager", "kube-scheduler"];
 
 /// Namespace and name of the workload's Lease; `None` without a leader election.
-pub(super) fn lease_of(workload: &Workload) -> Option<(String, String)> {
+pub(crate) fn lease_of(workload: &Workload) -> Option<(String, String)> {
     if workload.flag("leader-elect").is_some_and(|(value, _)| value == "false") {
         return None;
     }
@@ -24,7 +24,7 @@ pub(super) fn lease_of(workload: &Workload) -> Option<(String, String)> {
 }
 
 /// Whether the manifests create the Lease, so that the program need not.
-pub(super) fn exists(objects: &Objects, workload: &Workload) -> bool {
+pub(crate) fn lease_exists(objects: &Objects, workload: &Workload) -> bool {
     lease_of(workload).is_some_and(|(namespace, name)| objects.find("Lease", &namespace, &name).is_some())
 }
 

@@ -58,9 +58,14 @@ impl<'n> Rules<'n> {
         self.matches("", "nodes/status", &["UPDATE"], false)
     }
 
-    /// Writes of Leases.
-    pub(super) fn leases(&self) -> bool {
-        self.matches("coordination.k8s.io", "leases", &["CREATE", "UPDATE"], true)
+    /// Creation of Leases.
+    pub(super) fn new_leases(&self) -> bool {
+        self.matches("coordination.k8s.io", "leases", &["CREATE"], true)
+    }
+
+    /// Updates of Leases, with which a leader renews its own, or takes over one that exists.
+    pub(super) fn lease_updates(&self) -> bool {
+        self.matches("coordination.k8s.io", "leases", &["UPDATE"], true)
     }
 
     /// Creation of a kind of the group `apps`.

@@ -15,6 +15,7 @@ mod roles;
 mod webhooks;
 
 pub(crate) use api_server::{ApiServer, api_server, in_cluster, own_identity};
+pub(crate) use leases::{lease_exists, lease_of};
 pub(crate) use matching::namespace_labels;
 pub(crate) use policies::apply as apply_policies;
 pub use references::Assumed;

@@ -84,7 +84,10 @@ fn limited(range: &Object, spec: &Node) -> Answer {
     for item in items(range, "Container") {
         for container in containers(spec) {
             let name = container.text_at("name").unwrap_or_default();
-            for (bound, side) in [("max", "limits"), ("min", "requests")] {
+            // Both must keep to both bounds (plugin/pkg/admission/limitranger, `maxConstraint` and `minConstraint`).
+            for (bound, side) in
+                [("max", "limits"), ("max", "requests"), ("min", "requests"), ("min", "limits")]
+            {
                 for entry in item.get(bound).map(Node::entries).unwrap_or_default() {
                     let Some(bounded) = amount(Some(&entry.value)) else { continue };
                     let Some(value) = of_container(&[range], container, side, &entry.key) else { continue };
@@ -100,6 +103,20 @@ fn limited(range: &Object, spec: &Node) -> Answer {
                 }
             }
         }
+        for container in containers(spec) {
+            let requests = container.at(&["resources", "requests"]).map(Node::entries).unwrap_or_default();
+            let exceeds = |entry: &&Entry| {
+                let limit = of_container(&[range], container, "limits", &entry.key);
+                amount(Some(&entry.value)).zip(limit).is_some_and(|(request, limit)| request > limit)
+            };
+            if let Some(entry) = requests.iter().find(exceeds) {
+                let words = format!(
+                    "{title} gives a container a limit of {} below its request, and the API server refuses its Pods",
+                    entry.key
+                );
+                return Answer::Refuses(words, advice);
+            }
+        }
         if let Some(entry) = item.get("maxLimitRequestRatio").and_then(|ratios| far(ratios, range, spec)) {
             let words =
                 format!("{title} refuses its Pods: a limit of {} is too far above its request", entry.key);
@@ -113,6 +130,18 @@ fn limited(range: &Object, spec: &Node) -> Answer {
                 own.iter().map(|container| of_container(&[range], container, "limits", &entry.key)).sum();
             if sum.zip(amount(Some(&entry.value))).is_none_or(|(sum, max)| sum > max) {
                 let words = format!("{title} refuses its Pods: their limits exceed its max of {}", entry.key);
+                return Answer::Refuses(words, advice);
+            }
+        }
+    }
+    for item in items(range, "Pod") {
+        for entry in item.get("min").map(Node::entries).unwrap_or_default() {
+            let own = spec.get("containers").map(Node::items).unwrap_or_default();
+            let sum: Option<i128> =
+                own.iter().map(|container| of_container(&[range], container, "requests", &entry.key)).sum();
+            if sum.zip(amount(Some(&entry.value))).is_none_or(|(sum, min)| sum < min) {
+                let words =
+                    format!("{title} refuses its Pods: their requests are below its min of {}", entry.key);
                 return Answer::Refuses(words, advice);
             }
         }

@@ -83,7 +83,7 @@ pub(crate) fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
         let needless =
             unused(row, *need) || (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
         // A Lease of the manifests need not be created.
-        let made = *need == Need::Election && super::leases::exists(objects, workload);
+        let made = *need == Need::Election && super::leases::lease_exists(objects, workload);
         for verb in verbs.iter().filter(|verb| !(needless || made && **verb == "create")) {
             let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
             let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));

@@ -25,8 +25,10 @@ pub(crate) struct Guards {
     pub(crate) nodes: bool,
     /// Updates of the status of Nodes.
     pub(crate) statuses: bool,
-    /// Writes of leases.
+    /// Creation of Leases.
     pub(crate) leases: bool,
+    /// Updates of Leases.
+    pub(crate) lease_updates: bool,
 }
 
 /// A webhook of the manifests.
@@ -142,7 +144,8 @@ fn guards(webhook: &Node) -> Guards {
         stateful_sets: rules.creation("statefulsets"),
         nodes: rules.nodes(),
         statuses: rules.statuses(),
-        leases: rules.leases(),
+        leases: rules.new_leases(),
+        lease_updates: rules.lease_updates(),
     }
 }
 

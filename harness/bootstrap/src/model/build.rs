@@ -4,8 +4,8 @@ use super::fact::{Change, Fact, Premise, Reason, Rule};
 use crate::accept;
 use crate::cluster::{Cluster, Machine, Topology};
 use crate::known::{
-    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, namespace_labels,
-    webhooks,
+    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, lease_exists, lease_of,
+    missing, namespace_labels, webhooks,
 };
 use crate::manifest::{Objects, Place};
 use crate::workload::{Condition, Ref, Role, Stage, Taint, Workload, workloads};
@@ -85,29 +85,25 @@ impl Set {
             all.push(crate::dns::coredns());
         }
         let hooks = webhooks(objects, &all);
-        let namespace_of = |workload: &Workload| namespace_labels(objects, &workload.namespace);
-        let asked = |leases: bool| {
-            all.iter()
-                .map(|workload| {
-                    if hooks.is_empty() {
-                        return Vec::new();
-                    }
-                    let namespace = namespace_of(workload);
-                    let labels = if leases { Default::default() } else { workload.labels.clone() };
-                    let before = |hook: &Webhook| {
-                        let first = workload.object.is_some_and(|own| hook.object < own);
-                        match leases {
-                            true => hook.guards.leases,
-                            false => {
-                                hook.guards_creation(workload.kind)
-                                    || first && hook.guards_object(workload.kind)
-                            }
-                        }
-                    };
-                    let asked = |hook: &Webhook| before(hook) && hook.asks_about(&namespace, &labels);
-                    (0..hooks.len()).filter(|index| asked(&hooks[*index])).collect()
-                })
-                .collect()
+        let chosen = |asked: &dyn Fn(&Webhook) -> bool| -> Vec<usize> {
+            (0..hooks.len()).filter(|index| asked(&hooks[*index])).collect()
+        };
+        let asked_for_pods = |workload: &Workload| {
+            let namespace = namespace_labels(objects, &workload.namespace);
+            chosen(&|hook: &Webhook| {
+                let first = workload.object.is_some_and(|own| hook.object < own);
+                let is_guarded =
+                    hook.guards_creation(workload.kind) || first && hook.guards_object(workload.kind);
+                is_guarded && hook.asks_about(&namespace, &workload.labels)
+            })
+        };
+        let asked_for_leases = |workload: &Workload| {
+            let Some((namespace, _)) = lease_of(workload) else { return Vec::new() };
+            let (labels, exists) = (namespace_labels(objects, &namespace), lease_exists(objects, workload));
+            chosen(&|hook: &Webhook| {
+                let is_guarded = if exists { hook.guards.lease_updates } else { hook.guards.leases };
+                is_guarded && hook.asks_about(&labels, &Default::default())
+            })
         };
         let of_ccm = |w: &Workload| {
             if matches!(w.role, Role::Ccm | Role::NodeManager) {
@@ -119,8 +115,8 @@ impl Set {
         Set {
             missing: all.iter().map(|workload| missing(objects, assumed, workload)).collect(),
             gaps: all.iter().map(of_ccm).collect(),
-            asked: asked(false),
-            asked_for_leases: asked(true),
+            asked: all.iter().map(asked_for_pods).collect(),
+            asked_for_leases: all.iter().map(asked_for_leases).collect(),
             cloud_by_name: crate::dns::cloud_by_name(objects, &all),
             node_manager: assumed.any("NodeManager"),
             api_servers: all.iter().map(|w| api_server(objects, w)).collect(),

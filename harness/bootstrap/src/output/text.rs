@@ -137,6 +137,7 @@ fn summary(checkup: &Checkup) -> String {
     let count = |level: Level| checkup.findings.iter().filter(|finding| finding.level == level).count();
     let failing = checkup.failing().count();
     let cells = match (failing, checkup.cells.len()) {
+        (0, 1) => "the cell boots".to_owned(),
         (0, all) => format!("each of the {all} cells boots"),
         (failing, all) => format!("{failing} of {all} cells do not boot in every order"),
     };

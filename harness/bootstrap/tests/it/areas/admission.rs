@@ -70,6 +70,21 @@ fn quotas_and_limit_ranges() {
     assert_eq!(range("max: {cpu: '1'}"), "boots");
     assert_eq!(range("max: {cpu: '1'}, default: {cpu: '2'}"), "deadlock");
     assert_eq!(range("defaultRequest: {memory: 1Ti}"), "boots-if");
+    // The container requests 100m of cpu and 64Mi of memory.
+    let requests = |kind: &str, item: &str| {
+        let range = format!(
+            "apiVersion: v1\nkind: LimitRange\nmetadata: {{name: l, namespace: kube-system}}\nspec: {{limits: [{{type: {kind}, {item}}}]}}\n---\n"
+        );
+        let container = "        resources: {requests: {cpu: 100m, memory: 64Mi}}\n";
+        outcome(&Parts { before: &range, container, ..Parts::default() }.text()).0
+    };
+    assert_eq!(requests("Container", "max: {cpu: 100m}"), "boots");
+    assert_eq!(requests("Container", "default: {cpu: 200m}"), "boots");
+    assert_eq!(requests("Pod", "min: {memory: 64Mi}"), "boots");
+    assert_eq!(requests("Container", "max: {cpu: 10m}"), "deadlock");
+    assert_eq!(requests("Container", "default: {cpu: 50m}"), "deadlock");
+    assert_eq!(requests("Container", "min: {cpu: 10m}, default: {cpu: 5m}"), "deadlock");
+    assert_eq!(requests("Pod", "min: {memory: 65Mi}"), "deadlock");
 }
 
 #[test]
@@ -101,6 +116,15 @@ fn admission_policies() {
         &before(&policy("apiGroups: [''], resources: [nodes], operations: [UPDATE]", "false", "Deny")),
         "denies its writes",
     );
+    // The first leader creates its Lease, and works until it should have renewed it.
+    let leases = |operation: &str| {
+        format!("apiGroups: [coordination.k8s.io], resources: [leases], operations: [{operation}]")
+    };
+    never_boots(&before(&policy(&leases("CREATE"), "false", "Deny")), "denies its writes");
+    boots_if(&before(&policy(&leases("UPDATE"), "false", "Deny")), "lets it renew its Lease");
+    boots(&before(&policy(&leases("UPDATE"), "true", "Deny")));
+    let alone = policy(&leases("'*'"), "false", "Deny");
+    boots(&Parts { before: &alone, args: "'--leader-elect=false'", ..Parts::default() });
 }
 
 #[test]
