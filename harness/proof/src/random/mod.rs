@@ -3,6 +3,7 @@
 
 mod needs;
 mod placement;
+mod real;
 mod set;
 mod surroundings;
 
@@ -30,15 +31,15 @@ const TOPOLOGIES: [Topology; 4] = [
 const CNIS: [Cni; 4] = [Cni::None, Cni::Independent, Cni::WaitsForAddresses, Cni::StartupTaint];
 
 /// This many random variants, each on one cluster that can be shown according to `shown`. Left out are those about which the
-/// model has no opinion, as they boot only on a condition that the manifests do not show. With `admission` there are also
-/// quotas, limits, policies and webhooks, which only a real API server enforces. The same seed gives the same variants.
+/// model has no opinion, as they boot only on a condition that the manifests do not show. With `real` there are also
+/// changes whose effect only a real cluster shows. The same seed gives the same variants.
 ///
 /// # Errors
 /// A built-in variant cannot be read.
 pub fn random(
     seed: u64,
     count: usize,
-    admission: bool,
+    real: bool,
     shown: impl Fn(&Question) -> bool,
 ) -> Result<Vec<Question>, String> {
     let mut questions = Vec::new();
@@ -46,7 +47,7 @@ pub fn random(
     // About one in three is left out.
     while questions.len() < count && number < 20 * count {
         number += 1;
-        let question = one(seed, number, admission)?;
+        let question = one(seed, number, real)?;
         let decides = !matches!(question.cell.outcome, Outcome::BootsIf | Outcome::Undecided);
         if decides && shown(&question) {
             questions.push(question);
@@ -56,18 +57,18 @@ pub fn random(
 }
 
 /// All changes.
-fn changes(admission: bool) -> Vec<Change> {
-    let enforced = if admission { surroundings::ADMISSION } else { &[] };
-    [placement::CHANGES, needs::CHANGES, surroundings::CHANGES, enforced].concat()
+fn changes(real: bool) -> Vec<Change> {
+    let more: &[&[Change]] = if real { &[surroundings::ADMISSION, real::CHANGES] } else { &[] };
+    [&[placement::CHANGES, needs::CHANGES, surroundings::CHANGES], more].concat().concat()
 }
 
-fn one(seed: u64, number: usize, admission: bool) -> Result<Question, String> {
+fn one(seed: u64, number: usize, real: bool) -> Result<Question, String> {
     let mut rng = Rng::with_seed(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
     let base = BASES[rng.usize(..BASES.len())];
     let text = variant::text_of(base)?;
     let documents = yaml::from_str_multi(&text, Path::new(base)).map_err(|error| chain(&error))?;
     let mut set = Set::new(documents);
-    let all = changes(admission);
+    let all = changes(real);
     let mut changes = Vec::new();
     for _ in 0..rng.usize(1..=MOST_CHANGES) {
         changes.extend(all[rng.usize(..all.len())](&mut set, &mut rng));

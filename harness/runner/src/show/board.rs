@@ -105,8 +105,7 @@ impl Board {
         (failed >= most).then(|| format!("not started, as {failed} {what} before it (--max-fail {most})"))
     }
 
-    /// Everything in a line of at most so many columns: the slowest running check gets what is left of them, and a bar is
-    /// shown if there is room.
+    /// Everything in a line of at most so many columns. The slowest running check and a bar are shown if there is room.
     pub(super) fn line(&self, columns: usize, now: Instant) -> String {
         let state = self.lock();
         let (done, total) = (state.ended.len(), self.total);
@@ -124,21 +123,24 @@ impl Board {
             0 => String::new(),
             others => format!(" {others} not judged"),
         };
-        let counts = format!(
-            "{done}/{total} {} running {} passed {} failed{blocked}{others}",
-            state.running.len(),
-            state.passed,
-            state.failed
-        );
-        let mut line = format!("{counts}, {}{left}", about(spent));
-        if let Some((id, since)) = state.running.iter().min_by_key(|(_, since)| *since) {
-            let time = format!(" {}", about(now.saturating_duration_since(*since)));
-            let room = columns.saturating_sub(line.chars().count() + 2 + time.len());
-            let id: String = id.chars().take(room).collect();
-            if room > 8 {
-                line.push_str(&format!(", {id}{time}"));
-            }
-        }
+        let slowest = state.running.iter().min_by_key(|(_, since)| *since);
+        let slowest = slowest.map_or_else(String::new, |(id, since)| {
+            format!(", {id} {}", about(now.saturating_duration_since(*since)))
+        });
+        let with = |passed: &str| {
+            format!(
+                "{done}/{total} {} running{passed} {} failed{blocked}{others}, {}{left}",
+                state.running.len(),
+                state.failed,
+                about(spent)
+            )
+        };
+        let passed = format!(" {} passed", state.passed);
+        // What is running is worth more than what is over, and a part of an id is worth nothing.
+        let forms = [with(&passed) + &slowest, with("") + &slowest, with(&passed)];
+        let [.., shortest] = &forms;
+        let mut line =
+            forms.iter().find(|line| line.chars().count() <= columns).unwrap_or(shortest).to_owned();
         if line.chars().count() + BAR + 3 <= columns {
             let full = (BAR * done).checked_div(total).unwrap_or(BAR);
             line = format!("[{}{}] {line}", "=".repeat(full), " ".repeat(BAR - full));
