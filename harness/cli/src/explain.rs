@@ -111,9 +111,13 @@ fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&s
     let hint = if id.contains('*') {
         "; it takes names, no patterns: 'ccm-conformance list' shows those of a suite".to_owned()
     } else if id.contains('.') && !claims.is_empty() {
-        match did_you_mean(id, claims.iter().copied()) {
-            near if near.is_empty() => format!("; its row has {}", claims.join(", ")),
-            near => near,
+        // Only the claims are compared: the ids of a row begin alike.
+        let part = |id: &str| id.split_once('.').map_or(String::new(), |(_, claim)| format!("'{claim}'"));
+        let names = claims.iter().filter_map(|claim| claim.split_once('.')).map(|(_, claim)| claim);
+        let near = did_you_mean(id.split_once('.').map_or(id, |(_, claim)| claim), names);
+        match claims.iter().find(|claim| near.contains(&part(claim))) {
+            Some(claim) => format!("; did you mean '{claim}'?"),
+            None => format!("; its row has {}", claims.join(", ")),
         }
     } else if is_control {
         "; 'ccm-conformance controls --list' shows all mutants, variants and adversaries".to_owned()

@@ -269,16 +269,19 @@ async fn a_driver_that_stops_is_reported_with_its_last_lines() {
 #[tokio::test]
 async fn a_crash_of_a_driver_is_reported_once_and_its_calls_have_no_answer() {
     let folder = tempfile::tempdir().expect("a folder");
-    let line: Vec<&str> = ["timeout", "2"].into_iter().chain(PYTHON).collect();
+    let file = folder.path().join("crash");
+    let script = format!("\"$@\" & while [ ! -e '{}' ]; do sleep 0.1; done; kill $!; exit 3", file.display());
+    let line: Vec<&str> = ["sh", "-c", &script, "sh"].into_iter().chain(PYTHON).collect();
     let (running, heard) = start_from(&command(&line), folder.path()).await;
     let running = running.expect("it starts");
     let cloud = running.attach().expect("attached");
+    std::fs::write(&file, "").expect("written");
     let began = Instant::now();
     while heard.lock().expect("fine").is_empty() && began.elapsed() < Duration::from_secs(30) {
         tokio::task::yield_now().await;
     }
     let said = heard.lock().expect("fine").join("\n");
-    assert!(said.contains("ended by itself with exit status: 124; its last lines:"), "{said}");
+    assert!(said.contains("ended by itself with exit status: 3; its last lines:"), "{said}");
     let error = cloud.inventory().await.expect_err("it is dead");
     assert_eq!(error.problem, Problem::NoAnswer);
     running.stop().await.expect("stopped");

@@ -104,7 +104,11 @@ fn with_another_command(set: &mut Set, _: &mut Rng) -> Option<String> {
 
 fn with_another_pull_policy(set: &mut Set, rng: &mut Rng) -> Option<String> {
     let policy = pick(rng, &["Never", "IfNotPresent"]);
-    set.spec()?["containers"][0]["imagePullPolicy"] = json!(policy);
+    let container = &mut set.spec()?["containers"][0];
+    if container["imagePullPolicy"] == policy {
+        return None;
+    }
+    container["imagePullPolicy"] = json!(policy);
     Some(format!("imagePullPolicy {policy}"))
 }
 
