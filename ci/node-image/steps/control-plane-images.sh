@@ -72,6 +72,9 @@ install_etcd() {
   if [[ -x ${BINARIES}/etcd ]]; then
     install -D "${BINARIES}/etcd" "$1/usr/local/bin/etcd"
   else
+    # kubeadm asks for /livez and /readyz, which older versions do not serve.
+    version_below "${VERSION}" v1.35 ||
+      say "warning: DIR has no etcd. kubelet restarts Debian's 3.4 every four minutes, because it fails the probes of kubeadm ${VERSION}, and calls in progress fail. Put etcd 3.5.11 or newer into DIR"
     unpack_debian_package etcd-server
     install -D "${WORK}/etcd-server/usr/bin/etcd" "$1/usr/local/lib/etcd"
     install -D "${HERE}/steps/etcd-known-flags" "$1/usr/local/bin/etcd"

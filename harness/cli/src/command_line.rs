@@ -145,6 +145,12 @@ fn with_a_tip(mut error: clap::Error, command: &Command) -> clap::Error {
     error
 }
 
+/// The command that repeats a run, from the words after the program's name.
+pub(super) fn reproduce(command: &[String]) -> String {
+    let quoted = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "));
+    format!("ccm-conformance {quoted}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! `run`.
 
 use super::arguments::{RunOptions, SharedOptions};
+use super::command_line::reproduce;
 use super::compare::read;
 use super::planning::planned;
 use super::repeat::repeat;
@@ -47,12 +48,6 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             execute(run, &mut shown)
         }
     }
-}
-
-/// The command that repeats a run, from the words after the program's name.
-pub(super) fn reproduce(command: &[String]) -> String {
-    let quoted = shlex::try_join(command.iter().map(String::as_str)).unwrap_or_else(|_| command.join(" "));
-    format!("ccm-conformance {quoted}")
 }
 
 /// What was typed, with the checks that an earlier report names.

@@ -1,6 +1,7 @@
 //! `run --kubernetes A,B`: the same run on several versions of Kubernetes, and a page with a column for each.
 
 use super::arguments::RunOptions;
+use super::command_line::reproduce;
 use super::planning::planned;
 use super::series::{OneOf, series};
 use harness_config::{API_VERSION, RunFile, yaml};
@@ -53,7 +54,7 @@ pub(super) fn on_each(
             Ok(plan) => runs.push(OneOf {
                 heading: format!("Kubernetes {version}: run {} of {}", at + 1, asked.len()),
                 folder: folder.clone(),
-                reproduce: super::run::reproduce(&with_version(command, version)),
+                reproduce: reproduce(&with_version(command, version)),
                 plan,
             }),
         }

@@ -323,7 +323,7 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
 }
 
 /// Of these checks, those that the environment cannot show. Those below MUST do not keep a result from being complete, but
-/// whoever asked for them wants to know why.
+/// a user who asked for them wants to know why.
 fn unobservable(ledger: &Ledger, of: fn(&Entry) -> bool, head: &str, text: &mut String) {
     let mut reasons: Vec<(&str, Vec<&Entry>)> = Vec::new();
     for entry in ledger.entries.iter().filter(|entry| of(entry)) {
