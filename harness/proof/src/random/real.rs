@@ -150,7 +150,11 @@ fn with_a_part_of_a_volume(set: &mut Set, rng: &mut Rng) -> Option<String> {
 }
 
 fn on_a_read_only_disk(set: &mut Set, _: &mut Rng) -> Option<String> {
-    set.spec()?["containers"][0]["securityContext"]["readOnlyRootFilesystem"] = json!(true);
+    let read_only = &mut set.spec()?["containers"][0]["securityContext"]["readOnlyRootFilesystem"];
+    if *read_only == true {
+        return None;
+    }
+    *read_only = json!(true);
     Some("a root file system that cannot be written".to_owned())
 }
 
