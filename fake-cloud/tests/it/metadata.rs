@@ -2,7 +2,7 @@
 
 use crate::support::{TestCloud, instance};
 use fake_cloud::Unknown;
-use fake_cloud_driver::{Address, Instance, Op};
+use fake_cloud_driver::{Address, Effect, Instance, Match, Op};
 use std::time::Duration;
 
 /// A machine with this address.
@@ -46,6 +46,20 @@ async fn each_machine_gets_its_own_metadata() {
     let journal = cloud.driver.journal(0, Duration::ZERO).await.expect("it is kept");
     let first = &journal[0];
     assert_eq!((first.op, first.request.as_str()), (Op::Other, "GET /metadata/v1/region"));
+}
+
+#[tokio::test]
+async fn a_fault_of_the_whole_cloud_is_none_of_the_metadata_service() {
+    const REGION: &str = "/metadata/v1/region";
+    let cloud = TestCloud::speaking("digitalocean", Unknown::Refused, &[machine("1", "127.0.0.1")]).await;
+    let refused = || Effect::Status { status: 503, retry_after_s: None };
+    cloud.inject(Match::default(), refused()).await;
+    assert_eq!(cloud.get("/v2/droplets/1").await.status, 503);
+    assert_eq!(asked(&cloud, REGION, None).await.0, 200);
+    // One that names the call is meant.
+    let named = Match { request: Some(format!("GET {REGION}")), ..Match::default() };
+    cloud.inject(named, refused()).await;
+    assert_eq!(asked(&cloud, REGION, None).await.0, 503);
 }
 
 /// Like a client that uses the service as its HTTP proxy.

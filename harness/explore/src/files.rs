@@ -1,5 +1,6 @@
 //! The files about an exploration.
 
+use crate::finding::Finding;
 use crate::page::to_page;
 use crate::results::{Ended, Results, Trialed};
 use harness_config::yaml;
@@ -27,17 +28,11 @@ pub enum Findings {
     Kept,
 }
 
-/// Removes the numbered files of an earlier exploration.
-fn without_earlier(folder: &Path) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(folder)? {
-        let path = entry?.path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-        let is_numbered = name.split_once('-').is_some_and(|(number, _)| number.parse::<usize>().is_ok());
-        if is_numbered && name.ends_with(".yaml") {
-            std::fs::remove_file(path)?;
-        }
-    }
-    Ok(())
+/// The name of the file of a finding, which is this one of those of an exploration, counted from 0.
+fn file_of(number: usize, finding: &Finding) -> String {
+    let patterns: Vec<&str> = finding.faults.iter().map(|fault| fault.pattern.name()).collect();
+    let patterns = if patterns.is_empty() { "no-fault".to_owned() } else { patterns.join("-") };
+    format!("{:02}-{}-{patterns}.yaml", number + 1, finding.scenario.name)
 }
 
 impl Results {
@@ -60,6 +55,8 @@ impl Results {
         let put = |path: &Path, text: String| {
             output::file(path, text).map_err(|error| format!("{}: {}", path.display(), files::why(&error)))
         };
+        // Files of other origin in the folder stay, such as the known findings of a profile.
+        let earlier = Results::read(folder).map(|earlier| earlier.findings).unwrap_or_default();
         let text = serde_json::to_string_pretty(self).map_err(|error| error.to_string())?;
         put(&folder.join(TRIALS_FILE), text + "\n")?;
         put(&folder.join(PAGE_FILE), to_page(self))?;
@@ -70,14 +67,14 @@ impl Results {
         }
         let findings = folder.join(FINDINGS_FOLDER);
         std::fs::create_dir_all(&findings)
-            .and_then(|()| without_earlier(&findings))
             .map_err(|error| format!("{}: {}", findings.display(), files::why(&error)))?;
+        for (number, finding) in earlier.iter().enumerate() {
+            // It may have been moved away.
+            let _ = std::fs::remove_file(findings.join(file_of(number, finding)));
+        }
         for (number, finding) in self.findings.iter().enumerate() {
-            let patterns: Vec<&str> = finding.faults.iter().map(|fault| fault.pattern.name()).collect();
-            let patterns = if patterns.is_empty() { "no-fault".to_owned() } else { patterns.join("-") };
-            let name = format!("{:02}-{}-{patterns}.yaml", number + 1, finding.scenario.name);
             let text = yaml::to_string(finding).map_err(|error| error.to_string())?;
-            put(&findings.join(name), text)?;
+            put(&findings.join(file_of(number, finding)), text)?;
         }
         Ok(())
     }
@@ -117,6 +114,30 @@ impl Results {
 mod tests {
     use super::*;
     use crate::results::tests::results;
+
+    #[test]
+    fn findings_replace_those_of_an_earlier_exploration_and_no_others() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let findings = folder.path().join(FINDINGS_FOLDER);
+        let names = || -> Vec<String> {
+            let entries = std::fs::read_dir(&findings).expect("a folder");
+            let mut names: Vec<String> = entries
+                .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+                .collect();
+            names.sort();
+            names
+        };
+        results().write(folder.path(), Findings::Replaced).expect("written");
+        let mine = "07-mine.yaml";
+        std::fs::write(findings.join(mine), "").expect("written");
+        let found = names();
+        assert_eq!(found.len(), 2, "{found:?}");
+        Results::default().write(folder.path(), Findings::Kept).expect("written");
+        assert_eq!(names(), found);
+        results().write(folder.path(), Findings::Replaced).expect("written");
+        Results::default().write(folder.path(), Findings::Replaced).expect("written");
+        assert_eq!(names(), [mine]);
+    }
 
     #[test]
     fn all_files_are_written() {

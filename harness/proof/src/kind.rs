@@ -120,7 +120,15 @@ impl KindBench {
     ) -> Result<Vec<Row>, String> {
         let (mut rows, mut left) = (Vec::new(), VecDeque::from(questions));
         while !left.is_empty() && !self.cancel.is_cancelled() {
-            rows.extend(self.until_one_fails(topology, node_ip, &mut left, on_row).await?);
+            match self.until_one_fails(topology, node_ip, &mut left, on_row).await {
+                Ok(measured) => rows.extend(measured),
+                Err(why) if rows.is_empty() => return Err(why),
+                // What was measured counts.
+                Err(why) => rows.extend(left.drain(..).map(|question| Row {
+                    question,
+                    measured: Measured::Failed { why: format!("no further cluster: {why}") },
+                })),
+            }
         }
         Ok(rows)
     }

@@ -23,21 +23,27 @@ pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
                 binding.node.at(&["spec", "validationActions"]).map(Node::texts).unwrap_or_default();
             named == Some(policy.name.as_str()) && actions.iter().any(|action| action == "Deny")
         });
-        let stages: Vec<Stage> =
-            bindings.filter_map(|binding| stage(objects, policy, binding, workload)).collect();
-        match stages.first() {
-            Some(stage) => one(policy, *stage, workload),
-            None if forbids_renewal(policy, workload) => {
-                let words = format!("ValidatingAdmissionPolicy/{} lets it renew its Lease", policy.name);
-                workload.conditions.push(Condition { words, place: policy.at() });
-            }
-            None => {}
+        let checked = bindings.filter_map(|binding| checked(objects, policy, binding, workload)).min();
+        if let Some(checked) = checked {
+            one(policy, checked, workload);
         }
     }
 }
 
-/// The stage of the boot whose requests the policy checks, if there is one.
-fn stage(objects: &Objects, policy: &Object, binding: &Object, workload: &Workload) -> Option<Stage> {
+/// The requests of the boot that a policy checks, the earliest first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Checked {
+    /// Creation of the Pods, or of what stands between them and the workload.
+    Creation,
+    /// Writes without which a CCM does not work.
+    Work,
+    /// Renewal of the Lease. The first leader creates it, and works until it should have renewed it: whether that is enough
+    /// depends on the Nodes.
+    Renewal,
+}
+
+/// The first requests of the boot that the policy checks, if there are any.
+fn checked(objects: &Objects, policy: &Object, binding: &Object, workload: &Workload) -> Option<Checked> {
     let constraints = policy.node.at(&["spec", "matchConstraints"])?;
     let own = binding.node.at(&["spec", "matchResources"]);
     let labels = namespace_labels(objects, &workload.namespace);
@@ -55,17 +61,24 @@ fn stage(objects: &Objects, policy: &Object, binding: &Object, workload: &Worklo
         check(&listed) && narrowed && !excluded
     };
     if of_pods && has(&|rules| rules.pods()) || in_namespace && has(&|rules| rules.owners(workload.kind)) {
-        return Some(Stage::Creation);
+        return Some(Checked::Creation);
     }
     // The labels of Nodes and Leases are not known here, so a selector of objects leaves it open.
-    let of_lease = super::leases::lease_of(workload).is_some_and(|(namespace, _)| {
-        let labels = namespace_labels(objects, &namespace);
-        let exists = super::leases::lease_exists(objects, workload);
-        chosen(Some(constraints), "namespaceSelector", &labels)
-            && chosen(own, "namespaceSelector", &labels)
-            && has(&|rules| if exists { rules.lease_updates() } else { rules.new_leases() })
-    });
-    (of_lease || has(&|rules| rules.nodes())).then_some(Stage::Work)
+    if has(&|rules| rules.nodes()) {
+        return Some(Checked::Work);
+    }
+    let (namespace, _) = super::leases::lease_of(workload)?;
+    let labels = namespace_labels(objects, &namespace);
+    if !chosen(Some(constraints), "namespaceSelector", &labels) || !chosen(own, "namespaceSelector", &labels)
+    {
+        return None;
+    }
+    let updates = has(&|rules| rules.lease_updates());
+    match super::leases::lease_exists(objects, workload) {
+        true => updates.then_some(Checked::Work),
+        false if has(&|rules| rules.new_leases()) => Some(Checked::Work),
+        false => updates.then_some(Checked::Renewal),
+    }
 }
 
 /// Whether a selector in a field chooses these labels; an absent one chooses all.
@@ -74,17 +87,7 @@ fn chosen(node: Option<&Node>, field: &str, labels: &Labels) -> bool {
     selector.is_none_or(|selector| selector.chooses(labels))
 }
 
-/// Whether a policy may refuse updates of Leases. The first leader creates its Lease, and works until it should have renewed
-/// it: whether that is enough depends on the Nodes.
-fn forbids_renewal(policy: &Object, workload: &Workload) -> bool {
-    let rules = policy.node.at(&["spec", "matchConstraints"]).and_then(|node| node.get("resourceRules"));
-    let items = policy.node.at(&["spec", "validations"]).map(Node::items).unwrap_or_default();
-    super::leases::lease_of(workload).is_some()
-        && Rules::of(rules).lease_updates()
-        && items.iter().any(|item| constant(item.text_at("expression")) != Answer::Yes)
-}
-
-fn one(policy: &Object, stage: Stage, workload: &mut Workload) {
+fn one(policy: &Object, checked: Checked, workload: &mut Workload) {
     let spec = |field: &str| policy.node.at(&["spec", field]);
     let all = |field: &str| {
         let items = spec(field).map(Node::items).unwrap_or_default();
@@ -98,12 +101,18 @@ fn one(policy: &Object, stage: Stage, workload: &mut Workload) {
     let conditions = all("matchConditions");
     let answer = if spec("paramKind").is_some() { Answer::Unknown } else { all("validations") };
     let title = format!("ValidatingAdmissionPolicy/{}", policy.name);
-    let at_work = stage == Stage::Work;
+    let (stage, what) = match checked {
+        Checked::Creation => (Stage::Creation, "its Pods"),
+        Checked::Work | Checked::Renewal => (Stage::Work, "its writes"),
+    };
     let unselected = spec("matchConstraints").and_then(|node| node.get("objectSelector")).is_none();
     match (conditions, answer) {
         (Answer::No, _) | (_, Answer::Yes) => {}
-        (Answer::Yes, Answer::No) if !at_work || unselected => {
-            let what = if at_work { "its writes" } else { "its Pods" };
+        _ if checked == Checked::Renewal => {
+            let words = format!("{title} lets it renew its Lease");
+            workload.conditions.push(Condition { words, place: policy.at() });
+        }
+        (Answer::Yes, Answer::No) if checked == Checked::Creation || unselected => {
             workload.hindrances.push(Hindrance::new(
                 stage,
                 format!("{title} denies {what}"),

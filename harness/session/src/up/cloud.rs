@@ -70,7 +70,11 @@ impl WantedCloud<'_> {
     ) -> Result<RunningCloud, SessionError> {
         let WantedCloud { run, cloud, replicas, folder, events } = self;
         let events = events.clone();
-        let on_message: OnMessage = Arc::new(move |what| events.say_detail(what));
+        // An indented message is a detail; the others are about trouble.
+        let on_message: OnMessage = Arc::new(move |what| match what.starts_with(' ') {
+            true => events.say_detail(what),
+            false => events.say(what),
+        });
         let here =
             CloudSpec { run, cloud, place: Place::LOOPBACK, replicas, folder, on_message: &on_message };
         let network = match site {

@@ -123,6 +123,13 @@ fn admission_policies() {
     never_boots(&before(&policy(&leases("CREATE"), "false", "Deny")), "denies its writes");
     boots_if(&before(&policy(&leases("UPDATE"), "false", "Deny")), "lets it renew its Lease");
     boots(&before(&policy(&leases("UPDATE"), "true", "Deny")));
+    boots(&before(&policy(&leases("UPDATE"), "false", "Audit")));
+    let elsewhere = policy(&leases("'*'"), "false", "Deny").replacen(
+        "matchConstraints: {",
+        "matchConstraints: {namespaceSelector: {matchLabels: {a: b}}, ",
+        1,
+    );
+    boots(&before(&elsewhere));
     let alone = policy(&leases("'*'"), "false", "Deny");
     boots(&Parts { before: &alone, args: "'--leader-elect=false'", ..Parts::default() });
 }
