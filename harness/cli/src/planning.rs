@@ -11,7 +11,7 @@ use harness_core::files;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::refuse;
-use kube::config::Kubeconfig;
+use kube::config::{Kubeconfig, KubeconfigError};
 use std::path::Path;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -77,7 +77,7 @@ fn check_build(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
 fn check_kubeconfig(file: &Path) -> Result<(), String> {
     let wrong = |why: String| format!("kubeconfig {}: {why}", file.display());
     let text = files::read(file).map_err(|error| wrong(error.to_string()))?;
-    let config = Kubeconfig::from_yaml(&text).map_err(|error| wrong(chain(&error)))?;
+    let config = Kubeconfig::from_yaml(&text).map_err(|error| wrong(not_a_kubeconfig(&error)))?;
     if config.contexts.is_empty() {
         return Err(wrong("it has no contexts, so it is not a kubeconfig of a cluster".to_owned()));
     }
@@ -96,6 +96,14 @@ fn check_kubeconfig(file: &Path) -> Result<(), String> {
     };
     let sound = server.parse::<http::Uri>().is_ok_and(|uri| uri.host().is_some() && uri.scheme().is_some());
     if sound { Ok(()) } else { Err(wrong(format!("its server '{server}' is not a URL"))) }
+}
+
+/// What keeps a file from being a kubeconfig, without the excerpt that the parser appends: it may contain a key.
+fn not_a_kubeconfig(error: &KubeconfigError) -> String {
+    let all = chain(error);
+    let first = all.lines().next().unwrap_or_default();
+    let why = first.rsplit("error: ").next().unwrap_or(first);
+    format!("it is not a kubeconfig: {why}")
 }
 
 #[cfg(test)]
@@ -120,11 +128,15 @@ mod tests {
         for (text, why) in [
             (config("b", "https://h"), "current-context 'b' is not a context of it; it has a"),
             (config("a", "not a url"), "its server 'not a url' is not a URL"),
-            ("[1, 2]".to_owned(), "kubeconfig "),
+            ("[1, 2]".to_owned(), "it is not a kubeconfig: line 1 column 1: "),
+            (
+                "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n".to_owned(),
+                "it is not a kubeconfig: line 1 column 1: expected mapping start",
+            ),
             (String::new(), "it has no contexts"),
         ] {
             let said = of(&text).expect_err("it leads nowhere");
-            assert!(said.contains(why) && said.contains("/kc: "), "{said}");
+            assert!(said.contains(why) && said.contains("/kc: ") && said.lines().count() == 1, "{said}");
         }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::audit::{Asked, AuditQuery};
 use super::error::ClusterError;
-use super::operation::Operation;
+use super::operation::{ApiReach, Operation};
 use super::record::{CloudSite, ClusterRecord};
 use super::requirement::Requirement;
 use super::spec::ClusterSpec;
@@ -12,10 +12,12 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, LocalBoxFuture};
 use harness_config::DesiredCluster;
 use harness_core::check::Facility;
+use harness_core::probe::pause;
 use std::fmt::Debug;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 /// The address and port of a cloud's metadata service for its machines.
 pub const METADATA_ADDRESS: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
@@ -145,6 +147,21 @@ pub trait Machines: Send + Sync + Debug {
     /// It failed, or this particular one is not possible although the facility exists
     /// ([`ClusterError::is_not_observable`]).
     fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>>;
+
+    /// Makes the API server unreachable for the CCM for that long, and returns how long it was at most.
+    ///
+    /// # Errors
+    /// It failed; clients may still be refused then.
+    fn api_outage(&self, lasts: Duration) -> BoxFuture<'_, Result<Duration, ClusterError>> {
+        async move {
+            let began = Instant::now();
+            self.operate(Operation::ApiServer(ApiReach::None)).await?;
+            pause(lasts).await;
+            self.operate(Operation::ApiServer(ApiReach::All)).await?;
+            Ok(began.elapsed())
+        }
+        .boxed()
+    }
 
     /// Makes the service at `at` answer on every machine, and to Pods on its networks, at port 80 of
     /// [`METADATA_ADDRESS`]; the service sees the machine's address as the client. Returns whether that works. It still

@@ -54,6 +54,7 @@ use harness_core::check::Facility;
 use std::collections::BTreeSet;
 use std::net::SocketAddrV4;
 use std::sync::Arc;
+use std::time::Duration;
 
 macro_rules! backend_entries {
     ($($(#[$doc:meta])* $item:ident = $word:literal in $folder:ident,)+) => {
@@ -132,6 +133,20 @@ impl Cluster {
         match &self.machines {
             Some(machines) if self.record.facilities.contains(&facility) => machines.operate(operation).await,
             _ => Err(self.lacks(operation.to_string(), facility)),
+        }
+    }
+
+    /// Makes the API server unreachable for the CCM for that long, and returns how long it was at most.
+    ///
+    /// # Errors
+    /// [`ClusterError::NotObservable`] if the cluster cannot do it; otherwise it failed, and clients may still be refused.
+    pub async fn api_outage(&self, lasts: Duration) -> Result<Duration, ClusterError> {
+        let operation = Operation::ApiServer(ApiReach::None);
+        match &self.machines {
+            Some(machines) if self.record.facilities.contains(&operation.facility()) => {
+                machines.api_outage(lasts).await
+            }
+            _ => Err(self.lacks(operation.to_string(), operation.facility())),
         }
     }
 

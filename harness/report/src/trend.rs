@@ -207,7 +207,10 @@ impl fmt::Display for Trend {
         for repeated in &self.repeated {
             writeln!(f, "note: {repeated}")?;
         }
-        writeln!(f, "\nmarks: . pass, F fail; not judged: B blocked, E environment error, - other")?;
+        writeln!(f)?;
+        if !self.checks.is_empty() {
+            writeln!(f, "marks: . pass, F fail; not judged: B blocked, E environment error, - other")?;
+        }
         let width = self.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
         for check in &self.checks {
             let change = match check.change {

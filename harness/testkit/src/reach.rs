@@ -3,7 +3,7 @@
 use super::CheckCx;
 use super::replicas::Replica;
 use super::undo_steps::Undo;
-use harness_clusters::{ApiReach, ClusterError, ContainerOp, Operation, PodTraffic, PowerOp};
+use harness_clusters::{ApiReach, Cluster, ClusterError, ContainerOp, Operation, PodTraffic, PowerOp};
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};
 use harness_session::ccm::TOKEN_ID;
@@ -122,6 +122,16 @@ impl CheckCx {
         Ok(Partition { cx: self })
     }
 
+    /// Makes the API server unreachable for the CCM for that long, counted where packets are refused. Returns how long it
+    /// was at most.
+    ///
+    /// # Errors
+    /// When the cluster cannot do it.
+    pub async fn api_server_is_away_for(&self, lasts: Duration) -> Result<Duration, CheckError> {
+        self.on_end(Undo::Reach);
+        Ok(self.place_of_reach().api_outage(lasts).await?)
+    }
+
     /// Switches off all machines at once and then on again; returns when the API server answers.
     ///
     /// # Errors
@@ -154,12 +164,16 @@ impl CheckCx {
         futures::future::try_join_all(named.map(change)).await.map(drop).map_err(|error| chain(&error))
     }
 
-    /// Sets which clients reach the served API server. Decided where packets of a hosted CCM's Pods leave, if they can be
-    /// distinguished there, otherwise where they arrive.
+    /// Sets which clients reach the served API server.
     async fn reach(&self, reach: ApiReach<'_>) -> Result<(), ClusterError> {
+        self.place_of_reach().operate(Operation::ApiServer(reach)).await
+    }
+
+    /// The cluster that decides it: where packets of a hosted CCM's Pods leave, if they can be distinguished there,
+    /// otherwise where they arrive.
+    fn place_of_reach(&self) -> &Cluster {
         let by_packets = self.session.state().cluster.replica_group.is_some();
-        let place = if by_packets { self.session.ccm_site().cluster() } else { self.session.cluster() };
-        place.operate(Operation::ApiServer(reach)).await
+        if by_packets { self.session.ccm_site().cluster() } else { self.session.cluster() }
     }
 
     pub(super) async fn undo_reach(&self) -> Result<(), String> {

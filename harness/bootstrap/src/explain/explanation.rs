@@ -39,6 +39,11 @@ impl Explanation {
         found.or(self.steps.first())
     }
 
+    /// Whether things wait for each other; otherwise something that they wait for never happens.
+    pub fn is_cycle(&self) -> bool {
+        self.back_to.is_some()
+    }
+
     /// The explanation as text, in lines without indentation.
     pub fn to_text(&self) -> String {
         let mut text = String::new();

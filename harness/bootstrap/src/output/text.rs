@@ -102,7 +102,7 @@ fn short(cell: &Cell) -> String {
     let words = match cell.outcome {
         Outcome::Boots => "boots",
         Outcome::BootsIf => "boots if ...",
-        Outcome::Deadlock => "DEADLOCK",
+        Outcome::Deadlock => "DOES NOT BOOT",
         Outcome::SomeOrders => "FAILS IN SOME ORDER",
         Outcome::Undecided => "undecided",
     };
@@ -117,18 +117,23 @@ fn conditions(checkup: &Checkup) -> String {
 
 /// Cells with the same explanation are printed together.
 fn explanations(text: &mut String, checkup: &Checkup) {
-    let mut groups: Vec<(String, Vec<String>, Outcome)> = Vec::new();
+    let mut groups: Vec<(String, Vec<String>, Outcome, bool)> = Vec::new();
     for cell in checkup.failing() {
         let Some(explanation) = &cell.explanation else { continue };
         let words = explanation.to_text();
         let name = format!("{} with CNI {}", cell.cluster.topology, cell.cluster.cni);
-        match groups.iter_mut().find(|(known, _, outcome)| *known == words && *outcome == cell.outcome) {
-            Some((_, names, _)) => names.push(name),
-            None => groups.push((words, vec![name], cell.outcome)),
+        match groups.iter_mut().find(|(known, _, outcome, _)| *known == words && *outcome == cell.outcome) {
+            Some((_, names, _, _)) => names.push(name),
+            None => groups.push((words, vec![name], cell.outcome, explanation.is_cycle())),
         }
     }
-    for (words, names, outcome) in groups {
-        text.push_str(&format!("\n{outcome}: {}\n", names.join(", ")));
+    for (words, names, outcome, circular) in groups {
+        // Without a cycle nothing waits for each other: something is only missing.
+        let heading = match outcome {
+            Outcome::Deadlock if !circular => "does not boot".to_owned(),
+            other => other.to_string(),
+        };
+        text.push_str(&format!("\n{heading}: {}\n", names.join(", ")));
         words.lines().for_each(|line| text.push_str(&format!("  {line}\n")));
     }
 }

@@ -6,6 +6,7 @@
 
 use crate::operation::{ApiReach, PodTraffic};
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// The first group of replicas.
 pub(super) const FIRST_GROUP: u32 = 61_000;
@@ -29,6 +30,22 @@ for chain in OUTPUT FORWARD INPUT; do
   $program -w 10 -C $rule 2> /dev/null || $program -w 10 -I $rule
 done
 "#;
+
+/// Appended to [`SCRIPT`]: after `$4` seconds nothing is refused any more.
+pub(super) const OUTAGE: &str = r#"
+sleep "$4"
+for chain in OUTPUT FORWARD INPUT; do $program -w 10 -F CCM-API-$chain; done
+"#;
+
+/// Prints the time in nanoseconds since 1970.
+pub(super) const NOW: &str = "date +%s%N\n";
+
+/// The time from the first to the last one that [`NOW`] printed twice on each machine; all have the clock of this host.
+pub(super) fn duration(outputs: &[String]) -> Option<Duration> {
+    let times: Option<Vec<u64>> = outputs.iter().flat_map(|output| output.lines()).map(|ns| ns.parse().ok()).collect();
+    let times = times.filter(|times| times.len() == 2 * outputs.len())?;
+    Some(Duration::from_nanos(times.iter().max()? - times.iter().min()?))
+}
 
 /// Whether packets of a Pod can be distinguished from those of its machine.
 pub(super) fn is_distinguishable(pod: &PodTraffic) -> bool {
@@ -77,6 +94,17 @@ pub(super) fn rules(reach: ApiReach<'_>, is_of_the_family: fn(&IpAddr) -> bool) 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_outage_lasts_from_the_first_machine_to_the_last() {
+        let outputs = |all: [&str; 2]| all.map(str::to_owned);
+        let both = outputs(["5000000000\n7000000000\n", "5500000000\n7500000000\n"]);
+        assert_eq!(duration(&both), Some(Duration::from_millis(2_500)));
+        for broken in [outputs(["5\n7\n", "5\n"]), outputs(["5\n7\n", "date: bad\n7\n"])] {
+            assert_eq!(duration(&broken), None);
+        }
+        assert_eq!(duration(&[]), None);
+    }
 
     #[test]
     fn pods_are_known_by_their_addresses_and_replicas_on_the_hosts_network_by_their_group() {

@@ -46,6 +46,7 @@ use preflight::preflight;
 use std::net::SocketAddrV4;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::OnceCell;
 
 pub(super) const BACKEND: BackendEntry = BackendEntry {
@@ -145,6 +146,10 @@ impl Backend for Kind {
 impl Machines for KindMachines {
     fn operate<'a>(&'a self, operation: Operation<'a>) -> BoxFuture<'a, Result<(), ClusterError>> {
         self.carry_out(operation).boxed()
+    }
+
+    fn api_outage(&self, lasts: Duration) -> BoxFuture<'_, Result<Duration, ClusterError>> {
+        self.api_outage(lasts).boxed()
     }
 
     fn serve_metadata(&self, at: SocketAddrV4) -> BoxFuture<'_, Result<bool, ClusterError>> {

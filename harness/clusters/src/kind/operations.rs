@@ -1,7 +1,7 @@
 //! Operations on machines of kind: kubelets, whole machines, connections, and processes of containers.
 
 use super::access::KindMachines;
-use super::api_reach::{SCRIPT, is_distinguishable, rules};
+use super::api_reach::{NOW, OUTAGE, SCRIPT, duration, is_distinguishable, rules};
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
 use crate::error::ClusterError;
@@ -11,6 +11,7 @@ use crate::record::{API_SERVER_PORT, Machine};
 use bollard::query_parameters::{KillContainerOptionsBuilder, LogsOptionsBuilder};
 use futures::StreamExt;
 use futures::future::try_join_all;
+use harness_core::check::chain;
 use std::net::IpAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -19,6 +20,8 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long a machine may take from power-on until its services run.
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// What Docker answers if a killed container has not ended after 10 s (moby daemon/kill.go).
+const ENDS_LATE: &str = "did not receive an exit event";
 /// How long loading an image into a machine may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(300);
 
@@ -80,7 +83,11 @@ impl KindMachines {
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
         let docker = self.engine.docker();
         let call = docker.kill_container(&machine.container_id, Some(options));
-        self.engine.call("stop machine", &machine.name, LIMIT, call).await?;
+        match self.engine.call("stop machine", &machine.name, LIMIT, call).await {
+            // The signal is on its way: on a busy machine the process takes longer to end than Docker waits for it.
+            Err(error) if chain(&error).contains(ENDS_LATE) => {}
+            other => other?,
+        }
         let mut end = docker.wait_container(&machine.container_id, None);
         // A killed machine ends with a special status, which the library reports as an error.
         let call = async { end.next().await.map(drop).map_or(Ok(()), Ok) };
@@ -174,16 +181,41 @@ impl KindMachines {
                 why: format!("packets of Pod {} cannot be distinguished from those of its machine", pod.name),
             });
         }
+        self.with_rules(reach, SCRIPT, "", LIMIT).await.map(drop)
+    }
+
+    /// Refuses all clients for that long. Each machine counts the time itself, so that it does not depend on how fast
+    /// commands get there. Returns how long it was from the first machine that refused to the last one that no longer did.
+    pub(super) async fn api_outage(&self, lasts: Duration) -> Result<Duration, ClusterError> {
+        let script = format!("{NOW}{SCRIPT}{OUTAGE}{NOW}");
+        let seconds = lasts.as_secs_f64().to_string();
+        let outputs = self.with_rules(ApiReach::None, &script, &seconds, lasts + LIMIT).await?;
+        duration(&outputs).ok_or_else(|| ClusterError::Gone {
+            what: format!("the time of an outage of the API server ('{}')", outputs.join("', '")),
+        })
+    }
+
+    /// Runs a script on all machines for each family of their addresses, with these rules as its standard input, and
+    /// returns the outputs.
+    async fn with_rules(
+        &self,
+        reach: ApiReach<'_>,
+        script: &str,
+        argument: &str,
+        limit: Duration,
+    ) -> Result<Vec<String>, ClusterError> {
+        let port = API_SERVER_PORT.to_string();
         let mut all = Vec::new();
         for machine in &self.machines {
             let of_v4 = machine.ipv4.map(|ip| ("iptables", ip.to_string(), rules(reach, IpAddr::is_ipv4)));
             let of_v6 = machine.ipv6.map(|ip| ("ip6tables", ip.to_string(), rules(reach, IpAddr::is_ipv6)));
             all.extend([of_v4, of_v6].into_iter().flatten().map(async |(program, address, rules)| {
-                let command = ["sh", "-c", SCRIPT, "sh", program, &API_SERVER_PORT.to_string(), &address];
-                exec_ok(&self.engine, machine, &command, Stdin::Text(&rules), LIMIT).await
+                let command = ["sh", "-c", script, "sh", program, &port, &address, argument];
+                let output = exec_ok(&self.engine, machine, &command, Stdin::Text(&rules), limit).await?;
+                Ok(output.stdout)
             }));
         }
-        try_join_all(all).await.map(drop)
+        try_join_all(all).await
     }
 
     async fn do_in(&self, machine: &Machine, argv: &[&str]) -> Result<(), ClusterError> {

@@ -40,6 +40,7 @@ impl Ccm {
     ) -> Result<(), CcmError> {
         let began = Instant::now();
         let renewed_at_first = self.find_lease().and_then(|lease| renew_time(&lease));
+        let mut last_seen = String::new();
         let state = async |seen: &mut String| {
             let pods = pods_now();
             *seen = pods.observed();
@@ -55,7 +56,9 @@ impl Ccm {
                 return Ok(Some(()));
             }
             let lease = self.find_lease();
-            seen.push_str(&format!("; {}", lease.as_ref().map_or("no Lease".to_owned(), |l| l.observed())));
+            let of_lease = lease.as_ref().map_or("no Lease".to_owned(), |lease| lease.observed());
+            last_seen = format!("{of_lease}; Pods: {seen}");
+            seen.clone_from(&last_seen);
             let held = lease.as_ref().is_some_and(|lease| {
                 let holder = lease.spec.as_ref().and_then(|s| s.holder_identity.as_deref());
                 holder.is_some_and(|h| !h.is_empty()) && renew_time(lease) != renewed_at_first
@@ -67,8 +70,13 @@ impl Ccm {
             tracing::info!(took = ?began.elapsed(), "the CCM leads");
             return Ok(());
         };
-        let mut text = error.text.clone();
         let pods = pods_now();
+        let all_run = pods.iter().filter(|pod| is_running(pod)).count() >= expected;
+        // The claim that it breaks says what was expected.
+        let mut text = match all_run && self.lease.is_some() && !error.fatal {
+            true => format!("after {} s: {last_seen}", limit.as_secs()),
+            false => error.text.clone(),
+        };
         for pod in &pods {
             text.push_str(&last_lines(&self.pods_side().client, pod, 12).await);
         }
