@@ -10,12 +10,27 @@ use std::path::Path;
 pub(crate) struct RunFigures {
     /// Checks that failed or were blocked, with the reason.
     pub(crate) held_against: Vec<String>,
-    /// How many checks were repeated.
-    pub(crate) judged_again: usize,
-    /// How many checks ended with an environment error.
-    pub(crate) errors: usize,
+    /// Checks that were repeated, with what failed them first.
+    pub(crate) judged_again: Vec<String>,
+    /// Checks that ended with an environment error, with the error.
+    pub(crate) errors: Vec<String>,
     /// How many checks ended in any way.
     pub(crate) ended: usize,
+}
+
+impl RunFigures {
+    /// Why checks did not pass at once, a line for each.
+    pub(crate) fn reasons(&self) -> impl Iterator<Item = String> + '_ {
+        let of = |kind: &'static str, all: &Vec<String>| -> Vec<String> {
+            all.iter().map(|reason| format!("{kind} {reason}")).collect()
+        };
+        let all = [
+            of("failed or blocked:", &self.held_against),
+            of("not judged:", &self.errors),
+            of("judged again:", &self.judged_again),
+        ];
+        all.into_iter().flatten()
+    }
 }
 
 /// Reads them from the stream of events.
@@ -39,12 +54,15 @@ pub(crate) fn figures(events: &Path) -> Result<RunFigures> {
             Some("check-ended") => {
                 let check = text(&event["check"]);
                 let outcome = text(&payload["ended"]["outcome"]);
-                figures.judged_again += usize::from(payload["facts"].get("first-try").is_some());
-                figures.errors += usize::from(outcome == "error");
+                let with = |why: &Value| format!("{check}: {}", text(why));
+                figures.judged_again.extend(payload["facts"].get("first-try").map(with));
+                if outcome == "error" {
+                    figures.errors.push(with(&payload["ended"]["message"]));
+                }
                 figures.ended += usize::from(outcome != "skip");
                 let is_must = levels.get(&check).is_some_and(|level| level == "MUST");
                 if is_must && (outcome == "fail" || outcome == "blocked") {
-                    figures.held_against.push(format!("{check}: {}", text(&payload["ended"]["message"])));
+                    figures.held_against.push(with(&payload["ended"]["message"]));
                 }
             }
             _ => {}

@@ -51,7 +51,7 @@ impl Ended {
     /// Whether checks were judged, and none failed, was blocked or could not be judged.
     fn is_good(&self) -> bool {
         let figures = &self.figures;
-        self.code == 0 && figures.ended > 0 && figures.errors == 0 && figures.held_against.is_empty()
+        self.code == 0 && figures.ended > 0 && figures.errors.is_empty() && figures.held_against.is_empty()
     }
 
     fn in_words(&self) -> String {
@@ -61,8 +61,8 @@ impl Ended {
             self.code,
             self.took.as_secs(),
             figures.ended,
-            figures.judged_again,
-            figures.errors,
+            figures.judged_again.len(),
+            figures.errors.len(),
             figures.held_against.len()
         )
     }
@@ -86,7 +86,7 @@ pub(crate) fn tally(options: &Options) -> Result<()> {
         all.extend(several(options, &program, quiet..options.runs, ", busy")?);
     }
     let good = all.iter().filter(|run| run.is_good()).count();
-    let again: usize = all.iter().map(|run| run.figures.judged_again).sum();
+    let again: usize = all.iter().map(|run| run.figures.judged_again.len()).sum();
     let mut seconds: Vec<u64> = all.iter().map(|run| run.took.as_secs()).collect();
     seconds.sort_unstable();
     say(&format!(
@@ -119,7 +119,7 @@ fn several(
             }
             let run = one(options, program, number)?;
             say(&format!("run        {} of {}{how}: {}", number + 1, options.runs, run.in_words()));
-            run.figures.held_against.iter().for_each(|check| say(&format!("           {check}")));
+            run.figures.reasons().for_each(|reason| say(&format!("           {reason}")));
             ensure!(run.code != INTERRUPTED, "run {} was interrupted", number + 1);
             ended.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         }
@@ -147,7 +147,7 @@ fn one(options: &Options, program: &Path, number: usize) -> Result<Ended> {
     let said = String::from_utf8_lossy(&output.stderr).into_owned();
     let figures = figures(&out.join("events.jsonl")).with_context(|| format!("the run said:\n{said}"))?;
     let run = Ended { code: output.status.code().unwrap_or(-1), took: began.elapsed(), figures };
-    if !run.is_good() || run.figures.judged_again > 0 {
+    if !run.is_good() || !run.figures.judged_again.is_empty() {
         let kept = options.out.join(format!("{}-{}-{}", options.cluster, std::process::id(), number + 1));
         std::fs::create_dir_all(&kept)?;
         std::fs::write(kept.join("console.txt"), said)?;
@@ -203,9 +203,9 @@ mod tests {
         assert!(run(0, |_| ()).is_good());
         assert!(!run(3, |_| ()).is_good(), "the environment failed");
         assert!(!run(0, |figures| figures.ended = 0).is_good(), "nothing was judged");
-        assert!(!run(0, |figures| figures.errors = 1).is_good());
+        assert!(!run(0, |figures| figures.errors.push("A-01: no cluster".to_owned())).is_good());
         assert!(!run(0, |figures| figures.held_against.push("A-01: no".to_owned())).is_good());
-        let again = run(0, |figures| figures.judged_again = 2);
+        let again = run(0, |figures| figures.judged_again = vec!["A-01: no cluster".to_owned(); 2]);
         assert_eq!(
             again.in_words(),
             "exit code 0, 9 s, 3 checks, 2 judged again, 0 not judged, 0 failed or blocked"

@@ -4,7 +4,7 @@
 use harness_config::{BackendChoice, RunFile, Source, plan};
 use harness_core::check::{CheckError, Party, Verdict};
 use harness_core::ledger::{Ledger, Outcome};
-use harness_runner::{Quiet, Run, exit_code_of};
+use harness_runner::{Quiet, Run, exit_code_of, Watch};
 use harness_testkit::{Check, CheckCx, Suite, load_balancer};
 use serde_json::json;
 use std::path::Path;
@@ -45,7 +45,7 @@ fn cloud_leftovers_of_an_aborted_attempt_do_not_count_against_the_ccm() {
     let mut plan = plan(&Source::Defaults, file).expect("a plan");
     plan.output = folder.path().join("out");
     let (reproduce, cancel) = (String::new(), CancellationToken::new());
-    let run = Run { suites, plan, reproduce, watch: false, cancel };
+    let run = Run { suites, plan, reproduce, watch: Watch::No, cancel };
     let code = exit_code_of(run, &mut Quiet { wanted: |_: &str| true, at_once: Some(1) });
     let report = folder.path().join("out/report.yaml");
     let text = std::fs::read_to_string(&report).expect("a report");

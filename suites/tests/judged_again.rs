@@ -4,7 +4,7 @@
 use harness_config::{RunFile, Source, plan};
 use harness_core::check::{CheckError, Party, Violation};
 use harness_core::ledger::{Ledger, Outcome, SkipReason};
-use harness_runner::{Judging, Quiet, Run, Shown, exit_code_of};
+use harness_runner::{Judging, Quiet, Run, Shown, exit_code_of, Watch};
 use harness_testkit::{Check, CheckCx, Suite};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -55,7 +55,7 @@ fn judged(suites: &'static [Suite], folder: &Path, judging: &mut dyn Judging) ->
     let mut plan = plan(&Source::Defaults, file).expect("a plan");
     plan.output = folder.join("out");
     let (reproduce, cancel) = (String::new(), CancellationToken::new());
-    let code = exit_code_of(Run { suites, plan, reproduce, watch: false, cancel }, judging);
+    let code = exit_code_of(Run { suites, plan, reproduce, watch: Watch::No, cancel }, judging);
     let report = folder.join("out/report.yaml");
     let text = std::fs::read_to_string(&report).expect("a report");
     let ledger = harness_report::parse(&text, &report).expect("a report of this version");

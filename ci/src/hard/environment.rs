@@ -59,8 +59,8 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
          blocked",
         on.word(),
         status.code().unwrap_or(-1),
-        judged_again,
-        errors,
+        judged_again.len(),
+        errors.len(),
         held_against.len()
     ));
     let mut wrong: Vec<String> =

@@ -12,7 +12,7 @@ use harness_core::output;
 use harness_core::owner::Liveness;
 use harness_core::probe::{ReadError, pause, poll};
 use harness_report::exit;
-use harness_runner::{Hold, Judging, Run, Stand, execute, run_one};
+use harness_runner::{Hold, Judging, Run, Stand, execute, run_one, Watch};
 use harness_session::{FOLDER_PREFIX, RunDir};
 use harness_testkit::Suite;
 use jiff::Timestamp;
@@ -144,7 +144,7 @@ pub(super) fn main(suites: &'static [Suite], plan: RunPlan<WantedCluster>, place
     let cancel = CancellationToken::new();
     let mut keeper = Keeper { meeting: RunDir::join(place), watched, cancel: cancel.clone() };
     let reproduce = "cargo nextest run --test e2e".to_owned();
-    let code = execute(Run { suites, plan, reproduce, watch: false, cancel }, &mut keeper);
+    let code = execute(Run { suites, plan, reproduce, watch: Watch::No, cancel }, &mut keeper);
     if let Err(error) = std::fs::remove_dir_all(place) {
         output::err(&format!("removing {}: {}", place.display(), files::why(&error)));
     }

@@ -11,7 +11,7 @@ use harness_config::RunFile;
 use harness_core::ledger::{Ledger, Outcome};
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::{Run, execute};
+use harness_runner::{Run, Watch, execute};
 use harness_testkit::Suite;
 use std::process::ExitCode;
 use tokio_util::sync::CancellationToken;
@@ -43,7 +43,8 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
             if let Some(times) = options.repeat {
                 return repeat(suites, &plan, &reproduce, shown, times);
             }
-            let (watch, cancel) = (options.watch, CancellationToken::new());
+            let watch = if options.watch { Watch::Own } else { Watch::No };
+            let cancel = CancellationToken::new();
             let run = Run { suites, plan, reproduce, watch, cancel };
             execute(run, &mut shown)
         }

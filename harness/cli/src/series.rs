@@ -6,7 +6,7 @@ use harness_config::{RunPlan, WantedCluster};
 use harness_core::ledger::Ledger;
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::{INTERRUPTED, Run, Shown, exit_code_of};
+use harness_runner::{INTERRUPTED, Run, Shown, exit_code_of, Watch};
 use harness_testkit::Suite;
 use tokio_util::sync::CancellationToken;
 
@@ -51,7 +51,7 @@ pub(super) fn series(suites: &'static [Suite], runs: Vec<OneOf>, shown: Shown) -
         output::err(&format!("\n{heading}"));
         let output = plan.output.join(folder);
         let plan = RunPlan { output: output.clone(), ..plan };
-        let run = Run { suites, plan, reproduce, watch: false, cancel: CancellationToken::new() };
+        let run = Run { suites, plan, reproduce, watch: Watch::No, cancel: CancellationToken::new() };
         let code = exit_code_of(run, &mut { shown });
         ended.codes.push(code);
         if [exit::USAGE, exit::NOTHING_SELECTED, INTERRUPTED].contains(&code) {

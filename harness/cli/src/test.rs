@@ -15,8 +15,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::{
     FinalReport, Hold, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse,
-    run_one, selected, shown, skipped_trials, watch_signals,
-};
+    run_one, selected, shown, skipped_trials, watch_signals, Watch};
 use harness_session::{RunDir, RunState, Session};
 use harness_testkit::Suite;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};
@@ -54,7 +53,7 @@ pub(super) fn main(suites: &'static [Suite], package: &Path) -> ExitCode {
     let rest = if typed.is_empty() { String::new() } else { format!(" -- {}", typed.join(" ")) };
     let reproduce = format!("cargo test --test e2e{rest}");
     execute(
-        Run { suites, plan, reproduce, watch: false, cancel: CancellationToken::new() },
+        Run { suites, plan, reproduce, watch: Watch::No, cancel: CancellationToken::new() },
         &mut Libtest { arguments },
     )
 }

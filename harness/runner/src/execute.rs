@@ -9,7 +9,7 @@ use super::limits::enough_files;
 use super::planned::Planned;
 use super::ready_environment::{Judging, judge_subject, leave_cluster, plan_for, take_down};
 use super::subject::subject;
-use super::watch::Watched;
+use super::watch::{Watch, Watched};
 use futures::future::{join_all, try_join_all};
 use harness_config::{Candidate, Choice, Offer, Problems, RunPlan, WantedCluster, is_asked_for};
 use harness_core::check::chain;
@@ -38,7 +38,7 @@ pub struct Run {
     /// The command that repeats this run.
     pub reproduce: String,
     /// Whether the run's page is served on loopback while the run is in progress.
-    pub watch: bool,
+    pub watch: Watch,
     /// Interrupts the run when cancelled.
     pub cancel: CancellationToken,
 }
@@ -151,12 +151,14 @@ fn begin(run: Run, judging: &dyn Judging) -> Result<Begun, Refusal> {
     let events = open(&plan, judging.verbosity()).map_err(|error| {
         Refusal::new(exit::USAGE, format!("output folder {}: {}", plan.output.display(), files::why(&error)))
     })?;
-    let watched = watch.then(|| Watched::begin(&events, &plan.output)).transpose().map_err(|why| {
+    let watched = Watched::begin(&watch, &events, &plan.output).map_err(|why| {
         let shown = format!("error: the run cannot be watched: {why}");
         Refusal { code: exit::ENVIRONMENT, why, shown }
     })?;
     // Not in the stream: streams are given to others, and everyone who knows the address can read the page.
-    watched.iter().for_each(|watched| Terminal::alone().say(format!("watch it at {}", watched.url())));
+    if let Some(Watched::Alone(server)) = &watched {
+        Terminal::alone().say(format!("watch it at {}", server.url()));
+    }
     let plan = Arc::new(plan);
     Ok(Begun { suites, plan, planned, reproduce, chosen, runtime, last, events, watched, cancel })
 }
@@ -234,9 +236,9 @@ impl Begun {
         watched.iter().for_each(Watched::run_ended);
         take_down(environments, &plan, &ledger, &events, runtime.handle());
         // After an interrupt the run does not wait for open pages: they were informed before the cleanup.
-        match watched.filter(|_| !cancel.is_cancelled()).map(Watched::end) {
-            None => {}
-            Some(Ok(cost)) => events.say_detail(format!("  {cost}")),
+        match watched.filter(|watched| !cancel.is_cancelled() || watched.goes_on()).map(Watched::end) {
+            None | Some(Ok(None)) => {}
+            Some(Ok(Some(cost))) => events.say_detail(format!("  {cost}")),
             Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
         }
         let code = match output::broken() {
@@ -331,7 +333,7 @@ mod tests {
         plan.output = folder.path().join("results");
         let (cancel, reproduce) = (CancellationToken::new(), String::new());
         let mut reasons = Reasons::default();
-        let code = execute(Run { suites: &[], plan, reproduce, watch: false, cancel }, &mut reasons);
+        let code = execute(Run { suites: &[], plan, reproduce, watch: Watch::No, cancel }, &mut reasons);
         (format!("{code:?}"), reasons.0, folder.path().join("results").exists())
     }
 

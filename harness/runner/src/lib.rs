@@ -50,3 +50,4 @@ pub use run_check::{Hold, run_one};
 pub use schedule::{Arrangement, Declared, ENOUGH_WORKERS, Kind, Step, arrange};
 pub use show::{Shown, ShownAs};
 pub use subject::{golden, in_force, judged, seen};
+pub use watch::{PageServer, Watch};

@@ -369,7 +369,8 @@ impl Session {
                 Ok(self.note_form(wanted)?)
             }
             Err(error) => {
-                let why = format!("the CCM under test does not start: {}", chain(&error));
+                let lacks = if matches!(error, CcmError::NeverLeads(_)) { "lead" } else { "start" };
+                let why = format!("the CCM under test does not {lacks}: {}", chain(&error));
                 if let Err(away) = self.stood_since(began).await {
                     self.forget_ccm().await.map_err(|error| CheckError::Error(chain(&error)))?;
                     return Err(CheckError::Error(format!("{why}; {away}")));

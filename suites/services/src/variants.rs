@@ -146,7 +146,7 @@ async fn does_without_node_ports(cx: &CheckCx) -> Verdict {
     let direct = load_balancer("web").port(80).with(|s| s.allocate_load_balancer_node_ports = Some(false));
     let web = cx.service(direct).await?;
     let (balancer, events) = (web.balancer(), web.events());
-    let limit = cx.limits().load_balancer();
+    let limit = reporting_limit(cx);
     let fulfilled = or_warns(
         "sends traffic somewhere, or warns",
         |lb| !lb.frontends.is_empty() && lb.frontends.iter().all(|f| f.node_port != 0),

@@ -17,13 +17,14 @@ use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Verbosity;
 use harness_report::exit;
-use harness_runner::{INTERRUPTED, Run, Shown, ShownAs, Signals, exit_code_of};
+use harness_runner::{INTERRUPTED, PageServer, Run, Shown, ShownAs, Signals, Watch, exit_code_of};
 use harness_testkit::Suite;
 use keys::Keyboard;
 use notify::RecommendedWatcher;
 use selection::Selection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Stdio};
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 use tokio_util::sync::CancellationToken;
@@ -60,6 +61,7 @@ pub(super) fn dev(suites: &'static [Suite], options: &DevOptions) -> ExitCode {
         failed: Vec::new(),
         interrupted: false,
         is_built: true,
+        page: None,
     };
     match session.prepare() {
         Ok(plan) => session.until_the_end(plan),
@@ -81,6 +83,8 @@ struct DevSession<'a> {
     interrupted: bool,
     /// Whether the first build succeeded, or nothing is built.
     is_built: bool,
+    /// Serves the page of each round.
+    page: Option<Arc<PageServer>>,
 }
 
 impl DevSession<'_> {
@@ -136,6 +140,7 @@ impl DevSession<'_> {
         let keyboard = Keyboard::begin(self.sender.clone());
         // Also during a round: what is typed then is not shown in its lines.
         let _keys = keyboard.as_ref().map(Keyboard::one_by_one);
+        self.page = served_page();
         let mut selection = Selection::of(&self.first.select);
         // A failed build has shown its output; the next change builds again.
         let mut stopped = if self.is_built { self.judge_all(&selection) } else { Stopped::Done };
@@ -219,12 +224,16 @@ impl DevSession<'_> {
             verbosity: Verbosity::Normal,
             max_fail: None,
         };
+        // A round that panicked has not let go of its results.
+        if let Some(Err(why)) = self.page.as_ref().map(|page| page.settle()) {
+            output::err(&format!("warning: the page of the last round is incomplete: {why}"));
+        }
         let cancel = CancellationToken::new();
         let run = Run {
             suites: self.suites,
             plan: plan.clone(),
             reproduce: selection.reproduced(&std::env::args().skip(2).collect::<Vec<_>>()),
-            watch: false,
+            watch: self.page.clone().map_or(Watch::No, Watch::By),
             cancel: cancel.clone(),
         };
         let sender = self.sender.clone();
@@ -324,7 +333,10 @@ impl DevSession<'_> {
                     b'f' => return Next::JudgeFailed,
                     b'\n' | b'\r' => {}
                     b'o' => {
-                        open(&plan.output.join("report.html"));
+                        match &self.page {
+                            Some(page) => open(page.url()),
+                            None => open(&plan.output.join("report.html").display().to_string()),
+                        }
                         continue;
                     }
                     b'/' => match keyboard.and_then(|keyboard| keyboard.line(&self.events)) {
@@ -350,12 +362,26 @@ enum Next {
     Interrupted,
 }
 
+/// Starts to serve the page of each round; prints its address.
+fn served_page() -> Option<Arc<PageServer>> {
+    match PageServer::open() {
+        Ok(server) => {
+            output::err(&format!("the page of each round: {}", server.url()));
+            Some(Arc::new(server))
+        }
+        Err(why) => {
+            output::err(&format!("warning: the page of a round is not served: {why}"));
+            None
+        }
+    }
+}
+
 /// Opens a page in the user's browser.
-fn open(page: &std::path::Path) {
+fn open(page: &str) {
     let mut command = Command::new("xdg-open");
     command.arg(page).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     if let Err(error) = command.spawn() {
         let why = files::why_not_started(&error);
-        output::err(&format!("xdg-open: {why}; the page is {}", page.display()));
+        output::err(&format!("xdg-open: {why}; the page is {page}"));
     }
 }

@@ -1,11 +1,27 @@
 // The page of a run in progress, and the start of every page.
 
+const NO_RUN = "No check runs at the moment. This page shows the next run as soon as it begins.";
 // How a program says that it has ended, by saying nothing any more.
 const GONE = "The program that runs the checks no longer answers: this page shows what it sent last. ";
 
+// The first line of an answer, and the rest.
+async function ask(what) {
+  const answer = await fetch(what);
+  if (!answer.ok) throw new Error(`status ${answer.status}`);
+  const text = await answer.text();
+  const end = text.indexOf("\n");
+  return [JSON.parse(text.slice(0, end)), text.slice(end + 1)];
+}
+
+// Never returns: this page is replaced.
+function reload() {
+  location.reload();
+  return new Promise(() => {});
+}
+
 class Live {
   constructor(page) {
-    Object.assign(this, { page, run: null, shown: null, said: "", from: 0, head: "", asked: new Set() });
+    Object.assign(this, { page, run: null, shown: null, said: "", from: 0, head: "", number: 0, asked: new Set() });
   }
 
   // Asks what is new and shows it, until the run has ended.
@@ -23,22 +39,32 @@ class Live {
   }
 
   async next() {
-    const answer = await fetch(`news?from=${this.from}&head=${this.head}`);
-    if (!answer.ok) throw new Error(`status ${answer.status}`);
-    const text = await answer.text();
-    const end = text.indexOf("\n");
-    const news = JSON.parse(text.slice(0, end));
-    Object.assign(this, { from: news.next, head: news.digest });
+    const [news, lines] = await ask(`news?from=${this.from}&head=${this.head}&run=${this.number}`);
+    if (news.again) await reload();
+    if (news.waits) {
+      this.note(NO_RUN);
+      return false;
+    }
+    Object.assign(this, { from: news.next, head: news.digest, number: news.run });
     if (news.head) {
       if (this.run) this.run.update(news.head);
       else this.run = new Run(news.head, {});
     }
     Object.assign(this.run.demands, news.demands);
-    await this.run.read(text.slice(end + 1));
+    await this.run.read(lines);
     await this.takeEvidence();
-    this.note(news.ended ? `The run has ended; ${news.kept} stays. ` : "");
+    this.note(!news.ended ? "" : news.goes_on ? "The run has ended; the next one appears here. " : `The run has ended; ${news.kept} stays. `);
     if (news.ended) await fetch("taken");
+    if (news.ended && news.goes_on) await this.another();
     return news.ended;
+  }
+
+  // Waits for the run after this one, and shows it.
+  async another() {
+    for (;;) {
+      const [answer] = await ask(`next?run=${this.number}`);
+      if (answer.again) await reload();
+    }
   }
 
   // What was taken of checks that have failed since.

@@ -2,6 +2,7 @@
 
 use super::super::page::{demands, evidence};
 use harness_core::events::Events;
+use harness_core::ledger::Ledger;
 use harness_core::secrets;
 use harness_report::{Demands, live_head};
 use serde::Serialize;
@@ -21,11 +22,20 @@ const AT_ONCE: u64 = 8 << 20;
 /// Name of the final page.
 const REPORT: &str = "report.html";
 
-/// A run in progress.
+/// A run in progress, or one that has ended.
 pub(super) struct Live {
-    events: Events,
+    source: Mutex<Source>,
     folder: PathBuf,
     head: Mutex<Option<Head>>,
+}
+
+/// Where the data of a run comes from.
+#[derive(Clone)]
+enum Source {
+    /// Its stream, which keeps the folder locked.
+    Running(Events),
+    /// What is left of it: the results, and the file of the stream.
+    Ended { ledger: Arc<Ledger>, stream: Option<PathBuf> },
 }
 
 /// The state of the run as a whole.
@@ -52,6 +62,10 @@ struct FirstLine<'a> {
     next: u64,
     digest: &'a str,
     ended: bool,
+    /// The number of the run.
+    run: u64,
+    /// Whether another run may follow.
+    goes_on: bool,
     kept: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     head: Option<&'a RawValue>,
@@ -61,15 +75,44 @@ struct FirstLine<'a> {
 
 impl Live {
     pub(super) fn of(events: &Events, folder: &Path) -> Live {
-        Live { events: events.clone(), folder: folder.to_owned(), head: Mutex::new(None) }
+        let source = Mutex::new(Source::Running(events.clone()));
+        Live { source, folder: folder.to_owned(), head: Mutex::new(None) }
+    }
+
+    /// Keeps what pages still need of a run that has ended, and lets go of its stream.
+    ///
+    /// # Errors
+    /// The results cannot be written as JSON.
+    pub(super) fn settle(&self) -> std::io::Result<()> {
+        let Source::Running(events) = self.source() else { return Ok(()) };
+        self.head(true)?;
+        let ledger = Arc::new(events.fold().ledger_so_far());
+        let stream = events.path();
+        *self.source.lock().expect("no holder of this lock panics") = Source::Ended { ledger, stream };
+        Ok(())
+    }
+
+    /// Whether it keeps only what pages need.
+    pub(super) fn is_settled(&self) -> bool {
+        matches!(self.source(), Source::Ended { .. })
+    }
+
+    fn source(&self) -> Source {
+        self.source.lock().expect("no holder of this lock panics").clone()
     }
 
     /// The updates for a page that has the stream up to a byte and a head with this digest. `is_over` means that the run
-    /// has ended, so this is the rest.
+    /// has ended, so this is the rest. The last argument is the number of the run, and whether another one may follow.
     ///
     /// # Errors
     /// The stream cannot be read.
-    pub(super) fn news(&self, from: u64, seen: &str, is_over: bool) -> std::io::Result<PageUpdate> {
+    pub(super) fn news(
+        &self,
+        from: u64,
+        seen: &str,
+        is_over: bool,
+        (run, goes_on): (u64, bool),
+    ) -> std::io::Result<PageUpdate> {
         let head = self.head(is_over)?;
         let (lines, next, is_all) = self.lines(from)?;
         let is_new = head.digest != seen;
@@ -77,6 +120,8 @@ impl Live {
             next,
             digest: &head.digest,
             ended: is_over && is_all,
+            run,
+            goes_on,
             kept: self.folder.join(REPORT).display().to_string(),
             head: is_new.then_some(head.text.as_ref()),
             demands: is_new.then_some(head.demands.as_ref()),
@@ -87,7 +132,10 @@ impl Live {
 
     /// The evidence of a check that failed, as JSON; `None` if there is none.
     pub(super) fn evidence(&self, id: &str) -> Option<String> {
-        let ledger = self.events.fold().ledger_so_far();
+        let ledger = match self.source() {
+            Source::Running(events) => Arc::new(events.fold().ledger_so_far()),
+            Source::Ended { ledger, .. } => ledger,
+        };
         let of_check = ledger.all().filter(|entry| entry.id == id);
         let files = evidence(of_check, &self.folder).remove(id)?;
         serde_json::to_string(&files).ok().map(secrets::redact)
@@ -95,12 +143,17 @@ impl Live {
 
     fn head(&self, is_over: bool) -> std::io::Result<Head> {
         let mut kept = self.head.lock().expect("no holder of this lock panics");
-        let events = self.events.cost().events;
+        let stream = match (self.source(), kept.as_ref()) {
+            (Source::Running(stream), _) => stream,
+            (Source::Ended { .. }, Some(head)) => return Ok(head.clone()),
+            (Source::Ended { .. }, None) => return Err(std::io::Error::other("its results were not kept")),
+        };
+        let events = stream.cost().events;
         let is_fresh = |head: &&Head| head.events == events || (!is_over && head.at.elapsed() < PACE);
         if let Some(head) = kept.as_ref().filter(is_fresh) {
             return Ok(head.clone());
         }
-        let fold = self.events.fold();
+        let fold = stream.fold();
         let ledger = fold.ledger_so_far();
         let unended = fold.unended();
         let text = live_head(&ledger, (!fold.is_ended()).then_some(unended.as_slice()))?;
@@ -118,7 +171,11 @@ impl Live {
 
     /// Whole lines of the stream from a byte on, the position of their end, and whether these are all.
     fn lines(&self, from: u64) -> std::io::Result<(String, u64, bool)> {
-        let Some(path) = self.events.path() else { return Ok((String::new(), 0, true)) };
+        let path = match self.source() {
+            Source::Running(events) => events.path(),
+            Source::Ended { stream, .. } => stream,
+        };
+        let Some(path) = path else { return Ok((String::new(), 0, true)) };
         let mut file = File::open(path)?;
         let length = file.metadata()?.len();
         let from = from.min(length);

@@ -55,13 +55,27 @@ pub(super) struct Served {
     pub(super) answers: usize,
 }
 
+/// What is shown at the moment.
+#[derive(Clone, Default)]
+pub(super) struct Shown {
+    /// The number of the run, from 1; pages that show another one load again.
+    pub(super) number: u64,
+    /// The run; `None` before the first one.
+    pub(super) live: Option<Arc<Live>>,
+    /// Whether it has ended.
+    pub(super) is_over: bool,
+    /// Whether another one may follow.
+    pub(super) is_one_of_several: bool,
+    /// Whether the server ends.
+    pub(super) closes: bool,
+}
+
 /// The only address of the page.
 pub(super) struct LiveServer {
     /// What a browser sends as its host for that address.
     hosts: [String; 2],
     token: [u8; 32],
-    live: Live,
-    over: watch::Receiver<bool>,
+    shown: watch::Receiver<Shown>,
     opened: AtomicUsize,
     answers: AtomicUsize,
     /// Pages that wait for updates.
@@ -70,13 +84,24 @@ pub(super) struct LiveServer {
     reading: AtomicI64,
 }
 
+impl std::fmt::Debug for Shown {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "run {}", self.number)
+    }
+}
+
+impl std::fmt::Debug for LiveServer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("LiveServer")
+    }
+}
+
 impl LiveServer {
-    pub(super) fn new(port: u16, token: &str, live: Live, over: watch::Receiver<bool>) -> Arc<LiveServer> {
+    pub(super) fn new(port: u16, token: &str, shown: watch::Receiver<Shown>) -> Arc<LiveServer> {
         Arc::new(LiveServer {
             hosts: [format!("127.0.0.1:{port}"), format!("localhost:{port}")],
             token: Sha256::digest(token).into(),
-            live,
-            over,
+            shown,
             opened: AtomicUsize::new(0),
             answers: AtomicUsize::new(0),
             asking: AtomicUsize::new(0),
@@ -122,11 +147,20 @@ impl LiveServer {
         })
     }
 
-    /// Ends when the run is over and no page waits for the rest, or has had the time to ask for it.
+    /// Forgets pages of an earlier run that were closed before they had everything.
+    pub(super) fn begins(&self) {
+        self.reading.store(0, Ordering::Relaxed);
+    }
+
+    /// Ends when nothing more is served, and no page waits for the rest, or has had the time to ask for it.
     async fn finished(&self) {
-        if self.over.clone().wait_for(|over| *over).await.is_err() {
-            return;
+        if self.shown.clone().wait_for(|shown| shown.closes).await.is_ok() {
+            self.taken().await;
         }
+    }
+
+    /// Ends when no page waits for the rest of a run that has ended, or has had the time to ask for it.
+    pub(super) async fn taken(&self) {
         let began = Instant::now();
         let waits = || self.asking.load(Ordering::Relaxed) > 0 || self.reading.load(Ordering::Relaxed) > 0;
         while waits() && began.elapsed() < GRACE {
@@ -139,7 +173,7 @@ impl LiveServer {
         for (name, value) in ALWAYS {
             answer.headers_mut().insert(name, HeaderValue::from_static(value));
         }
-        if *self.over.borrow() {
+        if self.shown.borrow().closes {
             answer.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
         self.answers.fetch_add(1, Ordering::Relaxed);
@@ -174,8 +208,13 @@ impl LiveServer {
                 self.opened.fetch_add(1, Ordering::Relaxed);
                 response("text/html; charset=utf-8", "frame-ancestors 'none'", live_page())
             }
-            "news" => match asked("from").parse() {
-                Ok(from) => self.news(from, &asked("head")).await,
+            "news" => match (asked("from").parse(), asked("run").parse()) {
+                (Ok(from), Ok(run)) => self.news(from, &asked("head"), run).await,
+                _ => refusal(StatusCode::BAD_REQUEST),
+            },
+            // The page waits for the run after this one.
+            "next" => match asked("run").parse() {
+                Ok(run) => self.next(run).await,
                 Err(_) => refusal(StatusCode::BAD_REQUEST),
             },
             // The page has received the last updates.
@@ -183,7 +222,7 @@ impl LiveServer {
                 self.reading.fetch_sub(1, Ordering::Relaxed);
                 data("text/plain; charset=utf-8", String::new())
             }
-            "evidence" => match self.live.evidence(&asked("check")) {
+            "evidence" => match self.live().and_then(|live| live.evidence(&asked("check"))) {
                 Some(files) => data("application/json", files),
                 None => refusal(StatusCode::NOT_FOUND),
             },
@@ -209,26 +248,51 @@ impl LiveServer {
             && is(HeaderName::from_static("sec-fetch-site"), &|site| site == b"same-origin")
     }
 
-    /// The updates, as soon as there are any, and at most as often as the stream is folded.
-    async fn news(&self, from: u64, seen: &str) -> Response<Full<Bytes>> {
+    fn live(&self) -> Option<Arc<Live>> {
+        self.shown.borrow().live.clone()
+    }
+
+    /// The updates of this run, as soon as there are any, and at most as often as the stream is folded; 0 is the one that is
+    /// shown.
+    async fn news(&self, from: u64, seen: &str, run: u64) -> Response<Full<Bytes>> {
+        let mut shown = self.shown.clone();
+        if run == 0 && self.live().is_none() {
+            // Nothing is shown yet.
+            wait(&mut shown, HOLD, |shown| shown.live.is_some() || shown.closes).await;
+        }
+        let of_this_run = |shown: &Shown| run == 0 || shown.number == run;
+        let (Some(live), true) = (self.live(), of_this_run(&shown.borrow())) else {
+            return no_run(run != 0 && !of_this_run(&shown.borrow()));
+        };
         let _asking = Asking::new(&self.asking);
-        let mut over = self.over.clone();
         if from > 0 {
             self.reading.fetch_sub(1, Ordering::Relaxed);
-            until(&mut over, PACE).await;
+            wait(&mut shown, PACE, |shown| shown.is_over).await;
         }
         let began = Instant::now();
         loop {
-            let is_over = *over.borrow() || over.has_changed().is_err();
-            match self.live.news(from, seen, is_over) {
+            let (number, is_over, is_one_of_several) = {
+                let shown = shown.borrow();
+                (shown.number, shown.is_over, shown.is_one_of_several)
+            };
+            let is_over = is_over || shown.has_changed().is_err();
+            match live.news(from, seen, is_over, (number, is_one_of_several)) {
                 Err(_) => return refusal(StatusCode::INTERNAL_SERVER_ERROR),
                 Ok(news) if news.is_any || is_over || began.elapsed() >= HOLD => {
                     self.reading.fetch_add(1, Ordering::Relaxed);
                     return data("text/plain; charset=utf-8", news.text);
                 }
-                Ok(_) => until(&mut over, PACE).await,
+                Ok(_) => wait(&mut shown, PACE, |shown| shown.is_over).await,
             }
         }
+    }
+
+    /// Whether another run than this one is shown, as soon as that is so.
+    async fn next(&self, run: u64) -> Response<Full<Bytes>> {
+        let mut shown = self.shown.clone();
+        wait(&mut shown, HOLD, |shown| shown.number != run || shown.closes).await;
+        let is_another = shown.borrow().number != run;
+        no_run(is_another)
     }
 }
 
@@ -248,10 +312,16 @@ impl Drop for Asking<'_> {
     }
 }
 
-/// Returns after a time, or when the run is over.
-async fn until(over: &mut watch::Receiver<bool>, period: Duration) {
+/// The answer for a page that shows no run, or whether it has to load again to show another one.
+fn no_run(loads_again: bool) -> Response<Full<Bytes>> {
+    let word = if loads_again { "again" } else { "waits" };
+    data("text/plain; charset=utf-8", format!("{{\"{word}\":true}}\n"))
+}
+
+/// Returns after a time, or as soon as this is shown.
+async fn wait(shown: &mut watch::Receiver<Shown>, period: Duration, until: impl FnMut(&Shown) -> bool) {
     tokio::select! {
-        _ = over.wait_for(|over| *over) => {}
+        _ = shown.wait_for(until) => {}
         () = pause(period) => {}
     }
 }

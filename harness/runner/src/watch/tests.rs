@@ -1,6 +1,6 @@
 //! Who may read the page of a run, and which updates it gets.
 
-use super::Watched;
+use super::{PageServer, Watch, Watched};
 use harness_core::check::{Isolation, Level};
 use harness_core::events::{Events, Payload, PlannedCheck};
 use harness_core::ledger::Outcome;
@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 fn begun(folder: &Path) -> Events {
@@ -37,9 +38,14 @@ fn fails(events: &Events, id: &str) {
     });
 }
 
+/// The run is served alone.
+fn alone(events: &Events, folder: &Path) -> Watched {
+    Watched::begin(&Watch::Own, events, folder).expect("it is served").expect("it is watched")
+}
+
 /// Host and port, and the path of the page.
 fn parts(watched: &Watched) -> (String, String) {
-    let url = watched.url().strip_prefix("http://").expect("plain HTTP on loopback");
+    let url = watched.server().url().strip_prefix("http://").expect("plain HTTP on loopback");
     let (address, path) = url.split_once('/').expect("a path");
     (address.to_owned(), format!("/{path}"))
 }
@@ -62,7 +68,7 @@ fn get(address: &str, path: &str) -> (u16, String, String) {
 }
 
 fn news(address: &str, page: &str, from: u64, head: &str) -> (Value, String) {
-    let (status, _, body) = get(address, &format!("{page}news?from={from}&head={head}"));
+    let (status, _, body) = get(address, &format!("{page}news?from={from}&head={head}&run=0"));
     assert_eq!(status, 200, "{body}");
     let (first, lines) = body.split_once('\n').expect("a first line");
     (serde_json::from_str(first).expect("JSON"), lines.to_owned())
@@ -72,11 +78,11 @@ fn news(address: &str, page: &str, from: u64, head: &str) -> (Value, String) {
 fn requests_without_the_secret_address_are_refused() {
     let folder = tempfile::tempdir().expect("a folder");
     let events = begun(folder.path());
-    let watched = Watched::begin(&events, folder.path()).expect("it is served");
+    let watched = alone(&events, folder.path());
     let (address, page) = parts(&watched);
     let port = address.rsplit(':').next().expect("a port");
     assert!(address.starts_with("127.0.0.1:") && page.len() > 64, "{address}{page}");
-    let news = format!("{page}news?from=0&head=");
+    let news = format!("{page}news?from=0&head=&run=0");
 
     let (status, head, body) = get(&address, &page);
     assert_eq!(status, 200);
@@ -123,7 +129,7 @@ fn requests_without_the_secret_address_are_refused() {
     assert_eq!(asked(&address, &[&absolute, &format!("Host: {address}")]).0, 421);
     let post = format!("POST {news} HTTP/1.1");
     assert_eq!(asked(&address, &[&post, &format!("Host: {address}"), "Content-Length: 0"]).0, 405);
-    assert_eq!(with(&format!("{page}news?from=x"), &[]), 400);
+    assert_eq!(with(&format!("{page}news?from=x&run=0"), &[]), 400);
     let long = "x".repeat(20 << 10);
     assert_eq!(with(&format!("/{long}"), &[]), 431);
 
@@ -141,7 +147,7 @@ fn a_page_receives_new_events_and_the_end() {
     std::fs::create_dir_all(&evidence).expect("a folder");
     std::fs::write(evidence.join("objects.yaml"), "taints: []").expect("a file");
     let events = begun(folder.path());
-    let watched = Watched::begin(&events, folder.path()).expect("it is served");
+    let watched = alone(&events, folder.path());
     let (address, page) = parts(&watched);
 
     let (first, lines) = news(&address, &page, 0, "");
@@ -177,7 +183,7 @@ fn a_page_receives_new_events_and_the_end() {
         }
     });
     let began = Instant::now();
-    let cost = watched.end().expect("it was served");
+    let cost = watched.end().expect("it was served").expect("its server has ended");
     assert!(began.elapsed() < Duration::from_secs(6), "{:?}", began.elapsed());
     let (last, _) = waits.join().expect("an answer");
     assert_eq!((&last["ended"], &last["head"]["verdict"]), (&true.into(), &"not-conformant".into()));
@@ -192,7 +198,7 @@ fn a_page_receives_new_events_and_the_end() {
 fn a_silent_connection_is_closed_and_blocks_no_other() {
     let folder = tempfile::tempdir().expect("a folder");
     let events = begun(folder.path());
-    let watched = Watched::begin(&events, folder.path()).expect("it is served");
+    let watched = alone(&events, folder.path());
     let (address, page) = parts(&watched);
     let mut silent: Vec<TcpStream> =
         (0..100).map(|_| TcpStream::connect(&address).expect("a listener")).collect();
@@ -201,4 +207,41 @@ fn a_silent_connection_is_closed_and_blocks_no_other() {
     silent[0].set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
     silent[0].read_to_end(&mut nothing).expect("it is closed");
     watched.end().expect("it was served");
+}
+
+#[test]
+fn a_page_follows_from_one_run_to_the_next() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let server = Arc::new(PageServer::open().expect("it is served"));
+    let address = server.url().strip_prefix("http://").and_then(|url| url.split_once('/')).expect("a path");
+    let (address, page) = (address.0.to_owned(), format!("/{}", address.1));
+    let by = Watch::By(server.clone());
+    // A page that is opened before the first run waits for it.
+    let early = std::thread::spawn({
+        let (address, page) = (address.clone(), page.clone());
+        move || news(&address, &page, 0, "").0
+    });
+    let numbers: Vec<Value> = (1..=2)
+        .map(|_| {
+            let events = begun(folder.path());
+            let watched = Watched::begin(&by, &events, folder.path()).expect("it is served").expect("a run");
+            fails(&events, "NODE-INIT-01");
+            events.emit(Payload::RunEnded { duration_ms: 7 });
+            watched.run_ended();
+            watched.end().expect("it goes on");
+            drop(events);
+            // It is still shown, although its folder is free for the next one.
+            let (last, lines) = news(&address, &page, 0, "");
+            assert_eq!((&last["ended"], &last["goes_on"], lines.lines().count()), (&true.into(), &true.into(), 5));
+            assert_eq!(last["head"]["verdict"], "not-conformant");
+            get(&address, &format!("{page}taken"));
+            last["run"].clone()
+        })
+        .collect();
+    assert_eq!(numbers, [1, 2]);
+    assert_eq!(early.join().expect("an answer")["run"], 1);
+    // A page of the first run loads again.
+    for path in ["next?run=1", "news?from=9&head=&run=1"] {
+        assert_eq!(get(&address, &format!("{page}{path}")).2, "{\"again\":true}\n", "{path}");
+    }
 }

@@ -4,6 +4,7 @@
 mod kept;
 mod leadership;
 mod leftovers;
+mod load;
 mod nodes;
 mod rollout;
 mod unfinished;
@@ -23,5 +24,6 @@ pub const SUITE: Suite = Suite {
         leadership::CHECKS,
         leftovers::CHECKS,
         unfinished::CHECKS,
+        load::CHECKS,
     ],
 };
