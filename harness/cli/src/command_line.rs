@@ -136,6 +136,9 @@ fn with_a_tip(mut error: clap::Error, command: &Command) -> clap::Error {
     let inner = inner.filter(|(_, inner)| inner.get_name() == unknown);
     let mut meant: Vec<String> =
         inner.map(|(outer, inner)| format!("{} {}", outer.get_name(), inner.get_name())).collect();
+    if outer.iter().any(|one| one.get_name() == unknown) {
+        meant.push(format!("ccm-conformance {unknown}"));
+    }
     if meant.is_empty() && error.get(ContextKind::SuggestedSubcommand).is_none() {
         meant.extend(nearest(&unknown, outer.iter().map(|one| one.get_name())));
     }
@@ -243,6 +246,8 @@ mod tests {
             "{}",
             of(&["site"])
         );
+        let known = of(&["bootstrap", "explain"]);
+        assert!(known.contains("a similar subcommand exists: 'ccm-conformance explain'"), "{known}");
         assert!(of(&["rnu"]).contains("exists: 'run'"), "{}", of(&["rnu"]));
         assert!(of(&["check"]).contains("'bootstrap check'"), "{}", of(&["check"]));
         assert!(!of(&["frobnicate"]).contains("similar"), "{}", of(&["frobnicate"]));

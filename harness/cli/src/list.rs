@@ -55,7 +55,10 @@ impl Listed {
             Some(name) => Some(profiles.iter().find(|one| one.profile == *name).ok_or_else(|| {
                 let names: Vec<&str> = profiles.iter().map(|one| one.profile.as_str()).collect();
                 let hint = near_or_all(name, &names);
-                format!("--profile: there is no profile of conformance '{name}'{hint}")
+                format!(
+                    "--profile: there is no profile of conformance '{name}'{hint}; the checks for a CCM's own profile are \
+                     listed by 'plan --profile {name}'"
+                )
             })?),
         };
         let fits = |(suite, check): &(&'static Suite, &'static Check)| {

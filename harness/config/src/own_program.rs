@@ -52,7 +52,8 @@ impl Planning {
             let what = format!("has a meaning only with {with}; on other clusters the CCM is an image");
             self.problem(key, what);
         }
-        if let Some(profile) = profile.filter(|profile| profile.deploys_nothing()) {
+        // A profile that is not complete has other problems, of which this one is a consequence.
+        if let Some(profile) = profile.filter(|profile| profile.deploys_nothing() && self.problems.0.is_empty()) {
             self.problem(key, format!("profile '{}' deploys nothing", profile.name));
         }
     }

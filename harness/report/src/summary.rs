@@ -3,7 +3,7 @@
 use super::common_causes::{CommonCause, common_causes};
 use super::profile_result;
 use super::wording::{
-    self, is_blocked, last_log_line, one_line, outcome_text, outcome_word, printable, seconds, shown_word,
+    self, is_blocked, telling_log_line, one_line, outcome_text, outcome_word, printable, seconds, shown_word,
     verdict_word,
 };
 use harness_core::check::{Level, row_of};
@@ -261,8 +261,8 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
         let message = outcome_text(&entry.outcome).unwrap_or_default();
         let why = one_line(message);
         put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
-        if let Some(line) = last_log_line(message).filter(|line| !why.contains(line)) {
-            put!(text, "  {:<width$}          its last line: {}", "", one_line(line));
+        if let Some(line) = telling_log_line(message).filter(|line| !why.contains(line)) {
+            put!(text, "  {:<width$}          its log: {}", "", one_line(line));
         }
         if let Some(evidence) = &entry.evidence {
             put!(text, "  {:<width$}          evidence: {evidence}", "");

@@ -162,8 +162,9 @@ fn check(id: &str, entries: &[Option<&Entry>]) -> Option<TrendCheck> {
     Some(TrendCheck { id: id.to_owned(), change, outcomes, took_ms })
 }
 
+/// Whether the outcome says something about the CCM: it passed, failed, or did something elsewhere that blocked the check.
 fn is_judged(outcome: &Outcome) -> bool {
-    matches!(outcome, Outcome::Pass | Outcome::Fail { .. })
+    matches!(outcome, Outcome::Pass | Outcome::Fail { .. } | Outcome::Blocked { .. })
 }
 
 fn ran_for(entry: &Entry) -> Option<u64> {
@@ -171,7 +172,8 @@ fn ran_for(entry: &Entry) -> Option<u64> {
 }
 
 fn change(judged: &[&Outcome]) -> Option<TrendChange> {
-    let changes = judged.windows(2).filter(|pair| shown_word(pair[0]) != shown_word(pair[1])).count();
+    let passed = |outcome: &Outcome| *outcome == Outcome::Pass;
+    let changes = judged.windows(2).filter(|pair| passed(pair[0]) != passed(pair[1])).count();
     let first = judged.first()?;
     match (changes, **first == Outcome::Pass) {
         (0, _) => None,
@@ -209,7 +211,7 @@ impl fmt::Display for Trend {
         }
         writeln!(f)?;
         if !self.checks.is_empty() {
-            writeln!(f, "marks: . pass, F fail; not judged: B blocked, E environment error, - other")?;
+            writeln!(f, "marks: . pass, F fail, B blocked; not judged: E environment error, - other")?;
         }
         let width = self.checks.iter().map(|check| check.id.len()).max().unwrap_or(0);
         for check in &self.checks {
@@ -262,9 +264,10 @@ mod tests {
     use harness_core::check::Level;
     use harness_core::ledger::{SkipReason, Subject};
 
-    const MARKS: [(char, fn() -> Outcome); 4] = [
+    const MARKS: [(char, fn() -> Outcome); 5] = [
         ('.', || Outcome::Pass),
         ('F', || Outcome::Fail { message: String::new() }),
+        ('B', || Outcome::Blocked { by: "OBS-10".to_owned(), message: String::new() }),
         ('E', || Outcome::Error { message: String::new() }),
         ('-', || Outcome::Skip { reason: SkipReason::Deselected, detail: String::new() }),
     ];
@@ -298,6 +301,9 @@ mod tests {
             ("..F.", Some(TrendChange::Flaky)),
             (".-.-", None),
             ("-.", None),
+            (".B", Some(TrendChange::Worse)),
+            ("BBB.", Some(TrendChange::Better)),
+            ("FBF", None),
         ] {
             let trend = trend(runs(marks, &[])).expect("runs");
             assert_eq!(trend.checks.first().map(|check| check.change), change, "{marks}");

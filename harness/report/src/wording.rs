@@ -134,15 +134,37 @@ pub(super) fn unjudged(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
     ledger.entries.iter().filter(|entry| entry.is_unjudged())
 }
 
-/// The last line that a program wrote, if a failure's text shows its log.
-pub(super) fn last_log_line(text: &str) -> Option<&str> {
+/// The line that most likely says why a program ended or hangs, if a failure's text shows its log: the last one that is
+/// marked as an error, otherwise the last one that is not marked as debugging output.
+pub(super) fn telling_log_line(text: &str) -> Option<&str> {
     let is_head = |line: &str| {
         ["its last lines:", " now:", " before its restart:"].iter().any(|end| line.trim_end().ends_with(end))
     };
     let mut lines = text.lines().skip_while(|line| !is_head(line));
     lines.next()?;
     let log = lines.take_while(|line| line.starts_with("   ") && !is_head(line));
-    log.map(str::trim).filter(|line| !line.is_empty()).last()
+    let log: Vec<&str> = log.map(str::trim).filter(|line| !line.is_empty()).collect();
+    let last = |fits: fn(&str) -> bool| log.iter().rev().copied().find(|line| fits(line));
+    last(is_of_an_error).or_else(|| last(|line| !is_of_debugging(line))).or_else(|| log.last().copied())
+}
+
+/// Whether a line of a log is marked as an error: as in klog (`E0402 ..`), by a level, or as programs report wrong usage.
+fn is_of_an_error(line: &str) -> bool {
+    let klog = |line: &str| {
+        let mut letters = line.chars();
+        matches!(letters.next(), Some('E' | 'F')) && letters.by_ref().take(4).filter(char::is_ascii_digit).count() == 4
+    };
+    let levels = ["error:", "fatal:", "panic:", "level=error", "level=fatal", "\"level\":\"error\"", "\"level\":\"fatal\""];
+    let low = line.to_lowercase();
+    klog(line)
+        || levels.iter().any(|level| low.contains(level))
+        || line.split_whitespace().any(|word| ["ERROR", "FATAL", "PANIC"].contains(&word))
+        || low.contains("panicked at")
+}
+
+fn is_of_debugging(line: &str) -> bool {
+    let words = || line.split_whitespace();
+    words().any(|word| ["DEBUG", "TRACE"].contains(&word)) || line.contains("level=debug")
 }
 
 /// A text in one line: line ends become `; `, several blanks become one, and a text that is too long is cut and ends in
@@ -164,9 +186,10 @@ pub(super) fn one_line(text: &str) -> String {
     if joined.chars().count() <= MOST {
         return joined;
     }
-    let mut short: String = joined.chars().take(MOST - 3).collect();
-    short.push_str("...");
-    short
+    let short: String = joined.chars().take(MOST - 4).collect();
+    // Not within a word, unless there is only one.
+    let whole = short.rsplit_once(' ').map_or(short.as_str(), |(words, _)| words);
+    format!("{} ...", whole.trim_end_matches([',', ';', ':']))
 }
 
 /// A text in which JSON objects are `{...}`: part of one says nothing.
@@ -246,10 +269,28 @@ mod tests {
     #[test]
     fn the_last_line_of_a_log_is_found() {
         let text = "expected:  a\nlast seen: ccm ended 3 times\n             its last lines:\n               one\n               two\npromise:   it stays up";
-        assert_eq!(last_log_line(text), Some("two"));
+        assert_eq!(telling_log_line(text), Some("two"));
         let both = "seen\n  ccm-a before its restart:\n    old\n  ccm-a now:\n    new";
-        assert_eq!(last_log_line(both), Some("old"));
-        assert_eq!(last_log_line("expected: a\nlast seen: b"), None);
+        assert_eq!(telling_log_line(both), Some("old"));
+        assert_eq!(telling_log_line("expected: a\nlast seen: b"), None);
+        let log = |lines: &[&str]| format!("ended\n  its last lines:\n    {}", lines.join("\n    "));
+        for (lines, expected) in [
+            (&["error: unexpected argument '--x'", "Usage: ccm", "For more information, try '--help'."][..], 0),
+            (&["E0402 12:00:00 1 main.go:7] no cloud", "I0402 12:00:01 1 main.go:9] bye"], 0),
+            (&["time=x level=error msg=no", "level=info msg=bye"], 0),
+            (&["2026 INFO serving", "2026 DEBUG handshake eof"], 0),
+            (&["2026 DEBUG one", "2026 DEBUG two"], 1),
+            (&["Eleven", "Found 4000 nodes"], 1),
+        ] {
+            assert_eq!(telling_log_line(&log(lines)), Some(lines[expected]));
+        }
+    }
+
+    #[test]
+    fn a_long_line_ends_with_a_whole_word() {
+        let cut = one_line(&"word, ".repeat(60));
+        assert!(cut.len() <= 240 && cut.ends_with("word ..."), "{cut}");
+        assert_eq!(one_line(&"x".repeat(300)).len(), 240);
     }
 
     #[test]

@@ -76,13 +76,23 @@ pub(super) fn subject(
     subject
 }
 
+/// Whether an argument of the reference CCM says how it differs from the correct one.
+fn is_change(argument: &str) -> bool {
+    ["--mutant=", "--variant=", "--adversary="].iter().any(|option| argument.starts_with(option))
+}
+
 /// What was tested, as the user named it. A program stands in Pods under the name of an image that does not exist, which
 /// says nothing to a user.
 fn tested(plan: &RunPlan, image: &str) -> String {
     match (&plan.binary, &plan.profile.image) {
         _ if image.is_empty() => String::new(),
         (Some(binary), _) => binary.display().to_string(),
-        (None, Some(Image::Command(command))) => format!("{command}, a part of ccm-conformance"),
+        (None, Some(Image::Command(command))) => {
+            let changes = plan.profile.extra_arguments.iter().filter(|argument| is_change(argument));
+            let words: Vec<&str> =
+                std::iter::once(command.as_str()).chain(changes.map(String::as_str)).collect();
+            format!("{}, a part of ccm-conformance", words.join(" "))
+        }
         (None, Some(Image::Build(build))) => format!("{} of package {}", build.binary, build.package),
         (None, Some(Image::Reference(_)) | None) => image.to_owned(),
     }

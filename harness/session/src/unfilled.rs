@@ -2,7 +2,7 @@
 //! cloud is.
 
 use crate::ccm::{Manifests, key_of, mentions, pod_spec};
-use harness_config::{CloudSource, OWN_PLACEHOLDERS, Profile, nearest};
+use harness_config::{CloudSource, Lease, OWN_PLACEHOLDERS, Profile, nearest};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -14,8 +14,8 @@ const ADDRESS: [&str; 3] = ["CLOUD_ENDPOINT", "CLOUD_HOST", "CLOUD_HTTP_PROXY"];
 /// The value that `init` gives a placeholder that it cannot know.
 pub const TO_DO: &str = "TODO";
 
-/// Warnings for the user about a profile and its manifests, in whole sentences: placeholders that nothing fills in, and a
-/// cloud whose address the CCM does not learn.
+/// Warnings for the user about a profile and its manifests, in whole sentences: placeholders that nothing fills in, another
+/// Lease than the profile's, and a cloud whose address the CCM does not learn.
 pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
     let mut warnings: Vec<String> = unknown_placeholders(profile, manifests)
         .iter()
@@ -25,6 +25,7 @@ pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
     warnings.extend(left.map(|(name, _)| {
         format!("{}: placeholders.{name} is still {TO_DO}; write its value", profile.file.display())
     }));
+    warnings.extend(other_lease(profile, manifests));
     let unless = match &profile.cloud {
         CloudSource::Dialect(_) => "",
         CloudSource::Proxied { proxy, .. } if !proxy.http_proxy => "",
@@ -43,6 +44,34 @@ pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
         ));
     }
     warnings
+}
+
+/// The Lease that the flags in the manifests name, if the profile names another one.
+fn other_lease(profile: &Profile, manifests: &Manifests) -> Option<String> {
+    if !profile.capabilities.leader_election {
+        return None;
+    }
+    let spec = pod_spec(&manifests.documents[manifests.workload]);
+    let containers = spec["containers"].as_array().into_iter().flatten();
+    let words = containers.flat_map(|container| ["command", "args"].map(|field| &container[field]));
+    let words = words.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+    let words: Vec<&str> = words.chain(profile.extra_arguments.iter().map(String::as_str)).collect();
+    let flag = |name: &str| {
+        let prefix = format!("--leader-elect-resource-{name}=");
+        words.iter().rev().find_map(|word| word.strip_prefix(prefix.as_str())).filter(|value| !value.contains("${"))
+    };
+    let (namespace, name) = (flag("namespace"), flag("name"));
+    let Lease { namespace: own_namespace, name: own_name } = &profile.lease;
+    let differs = |flag: Option<&str>, own: &str| flag.is_some_and(|value| value != own);
+    (differs(namespace, own_namespace) || differs(name, own_name)).then(|| {
+        format!(
+            "the flags in the manifests name Lease {}/{}, and the profile expects {own_namespace}/{own_name}: write \
+             'lease: {{namespace: {0}, name: {1}}}' into {}",
+            namespace.unwrap_or(own_namespace),
+            name.unwrap_or(own_name),
+            profile.file.display()
+        )
+    })
 }
 
 fn is_used(profile: &Profile, manifests: &Manifests, name: &str) -> bool {
@@ -128,7 +157,8 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let profile = format!(
             "apiVersion: ccm-conformance/v1\nkind: Profile\nname: acme\nimage: {{command: reference-ccm}}\n\
-             manifests: [ccm.yaml]\ncapabilities: {{instances: v2}}\n{more}"
+             manifests: [ccm.yaml]\n{}{more}",
+            if more.contains("capabilities:") { "" } else { "capabilities: {instances: v2}\n" }
         );
         for (name, text) in [("profile.yaml", profile.as_str()), ("ccm.yaml", "")] {
             std::fs::write(folder.path().join(name), text).expect("written");
@@ -143,6 +173,22 @@ mod tests {
         let manifests = Manifests::new(documents, &WorkloadHint::default()).expect("a workload");
         let shown = |text: String| text.replace(&format!("{}/", folder.path().display()), "");
         unfilled(&plan.profile, &manifests).into_iter().map(shown).collect()
+    }
+
+    #[test]
+    fn a_lease_of_another_name_than_the_profiles_is_named() {
+        let of = |argument: &str, more: &str| {
+            let more = format!("capabilities: {{instances: v2, leaderElection: true}}\n{more}");
+            let all = warnings("${CLOUD_ENDPOINT}", argument, &more);
+            all.into_iter().find(|warning| warning.contains("Lease"))
+        };
+        let flag = "--leader-elect-resource-name=acme";
+        let warned = of(flag, "").expect("a warning");
+        assert!(warned.contains("name Lease kube-system/acme, and the profile expects kube-system/cloud-"), "{warned}");
+        assert!(warned.contains("'lease: {namespace: kube-system, name: acme}'"), "{warned}");
+        assert_eq!(of(flag, "lease: {namespace: kube-system, name: acme}\n"), None);
+        assert_eq!(of("--leader-elect-resource-name=cloud-controller-manager", ""), None);
+        assert_eq!(of("--leader-elect=true", ""), None);
     }
 
     #[test]

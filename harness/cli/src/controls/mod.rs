@@ -100,6 +100,13 @@ pub(super) fn controls(suites: &'static [Suite], options: &ControlOptions) -> Ex
     let began = Instant::now();
     let usual = facts(with_mutants.cluster.backend()).side_by_side;
     let parallel = options.side_by_side.unwrap_or(usual).max(1);
+    if work.len() > 1 {
+        events.say(format!(
+            "{} runs with other CCMs, {parallel} at the same time; '--list' lists the CCMs, '--mutant', '--variant' and \
+             '--adversary' select some",
+            work.len()
+        ));
+    }
     let benches = Benches {
         suites,
         plan: &with_mutants,

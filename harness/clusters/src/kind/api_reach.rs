@@ -17,30 +17,57 @@ const LAST_GROUP: u32 = FIRST_GROUP + 63;
 /// machine is switched off and on.
 const DEVICE: &str = "MACHINE-DEVICE";
 
-/// Replaces the previous rules by those of the standard input, all at once, and directs packets for the API server to
-/// them. `$1` is the program, `$2` the port, `$3` the machine's address.
-pub(super) const SCRIPT: &str = r#"
+/// Reads the arguments, and defines what both scripts need. `$1` is the program, `$2` the port, `$3` the machine's address;
+/// the standard input contains rules.
+const BEGINNING: &str = r#"
 set -e
 program=$1 port=$2
 device=$(ip -o addr show to "$3" | { read -r _ name _; echo "${name%@*}"; })
 [ -n "$device" ] || { echo "no device of this machine has the address $3" >&2; exit 1; }
-sed "s/MACHINE-DEVICE/$device/" | $program-restore -w 10 --noflush
-for chain in OUTPUT FORWARD INPUT; do
-  rule="$chain -p tcp --dport $port -j CCM-API-$chain"
-  $program -w 10 -C $rule 2> /dev/null || $program -w 10 -I $rule
-done
+rules=$(sed "s/MACHINE-DEVICE/$device/")
+replace() { printf '%s\n' "$1" | $program-restore -w 10 --noflush; }
+direct() {
+  for chain in OUTPUT FORWARD INPUT; do
+    rule="$chain -p tcp --dport $port -j CCM-API-$chain"
+    $program -w 10 -C $rule 2> /dev/null || $program -w 10 -I $rule
+  done
+}
 "#;
 
-/// Appended to [`SCRIPT`]: after `$4` seconds nothing is refused any more.
-pub(super) const OUTAGE: &str = r#"
+/// Replaces the previous rules, all at once, and directs packets for the API server to them.
+const REPLACE: &str = r#"
+replace "$rules"
+direct
+"#;
+
+/// Replaces the previous rules for `$4` seconds, and prints when that began and ended, in nanoseconds since 1970. Nothing
+/// else happens in that time: on a busy machine each further program would make it longer.
+const OUTAGE: &str = r#"
+none='*filter
+:CCM-API-OUTPUT - [0:0]
+:CCM-API-FORWARD - [0:0]
+:CCM-API-INPUT - [0:0]
+COMMIT'
+replace "$none"
+direct
+date +%s%N
+replace "$rules"
 sleep "$4"
-for chain in OUTPUT FORWARD INPUT; do $program -w 10 -F CCM-API-$chain; done
+replace "$none"
+date +%s%N
 "#;
 
-/// Prints the time in nanoseconds since 1970.
-pub(super) const NOW: &str = "date +%s%N\n";
+/// The script that replaces the previous rules.
+pub(super) fn replacing() -> String {
+    format!("{BEGINNING}{REPLACE}")
+}
 
-/// The time from the first to the last one that [`NOW`] printed twice on each machine; all have the clock of this host.
+/// The script that replaces them for a time.
+pub(super) fn an_outage() -> String {
+    format!("{BEGINNING}{OUTAGE}")
+}
+
+/// The time from the first to the last one that [`an_outage`] printed on all machines, which have the clock of this host.
 pub(super) fn duration(outputs: &[String]) -> Option<Duration> {
     let times: Option<Vec<u64>> = outputs.iter().flat_map(|output| output.lines()).map(|ns| ns.parse().ok()).collect();
     let times = times.filter(|times| times.len() == 2 * outputs.len())?;

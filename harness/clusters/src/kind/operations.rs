@@ -1,7 +1,7 @@
 //! Operations on machines of kind: kubelets, whole machines, connections, and processes of containers.
 
 use super::access::KindMachines;
-use super::api_reach::{NOW, OUTAGE, SCRIPT, duration, is_distinguishable, rules};
+use super::api_reach::{an_outage, duration, is_distinguishable, replacing, rules};
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
 use crate::error::ClusterError;
@@ -181,15 +181,14 @@ impl KindMachines {
                 why: format!("packets of Pod {} cannot be distinguished from those of its machine", pod.name),
             });
         }
-        self.with_rules(reach, SCRIPT, "", LIMIT).await.map(drop)
+        self.with_rules(reach, &replacing(), "", LIMIT).await.map(drop)
     }
 
     /// Refuses all clients for that long. Each machine counts the time itself, so that it does not depend on how fast
     /// commands get there. Returns how long it was from the first machine that refused to the last one that no longer did.
     pub(super) async fn api_outage(&self, lasts: Duration) -> Result<Duration, ClusterError> {
-        let script = format!("{NOW}{SCRIPT}{OUTAGE}{NOW}");
         let seconds = lasts.as_secs_f64().to_string();
-        let outputs = self.with_rules(ApiReach::None, &script, &seconds, lasts + LIMIT).await?;
+        let outputs = self.with_rules(ApiReach::None, &an_outage(), &seconds, lasts + LIMIT).await?;
         duration(&outputs).ok_or_else(|| ClusterError::Gone {
             what: format!("the time of an outage of the API server ('{}')", outputs.join("', '")),
         })

@@ -1,7 +1,7 @@
 //! The reasons for a verdict, for the page. Checks that failed in the same way share a reason.
 
 use crate::failure_text::FailureText;
-use crate::wording::{because, last_log_line, outcome_text, outcome_word, printable};
+use crate::wording::{because, telling_log_line, outcome_text, outcome_word, printable};
 use harness_core::ledger::{Entry, Ledger};
 use serde::Serialize;
 
@@ -53,8 +53,8 @@ fn of_check(entry: &Entry) -> (String, Cause) {
     let shared = if failure.expected.is_empty() { &failure.seen } else { &failure.expected };
     let key = format!("{outcome}\n{}\n{}", kind.unwrap_or_default(), without_names(shared, &entry.id));
     let FailureText { expected, mut seen, .. } = failure;
-    if let Some(line) = last_log_line(&message).filter(|line| !seen.contains(*line)) {
-        seen.push_str(&format!("; its last line: {line}"));
+    if let Some(line) = telling_log_line(&message).filter(|line| !seen.contains(*line)) {
+        seen.push_str(&format!("; its log: {line}"));
     }
     (key, Cause { checks: vec![entry.id.clone()], outcome, subject, expected, seen })
 }

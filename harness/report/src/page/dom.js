@@ -20,7 +20,7 @@ const cell = (text, props = {}) => make("td", props, text);
 // A table. On a narrow page each row becomes a block, with the head of each cell before it.
 function table(heads, rows, className = "") {
   const head = make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)));
-  for (const row of rows) [...row.cells].forEach((one, n) => one.setAttribute("data-head", heads[n] ?? ""));
+  for (const row of rows) [...row.cells].forEach((one, n) => { one.dataset.head ??= heads[n] ?? ""; });
   return make("table", { className }, make("thead", {}, head), make("tbody", {}, rows));
 }
 

@@ -3,6 +3,8 @@
 const VERDICT_SYMBOLS = { conformant: "pass", partial: "not-observable", "not-conformant": "fail", "not-judged": "error", "under-way": "running" };
 // How many reasons are shown before the others are asked for.
 const REASONS = 8;
+// Up to this number, reasons are shown whole.
+const WHOLE_REASONS = 4;
 
 const pill = (verdict) => span(`pill ${verdict}`, symbol(VERDICT_SYMBOLS[verdict], ""), spaced(verdict));
 
@@ -116,26 +118,33 @@ function figures(run) {
 }
 
 // What was expected and what was there, for a row of the table of reasons.
-function reasonRow(run, cause) {
+function reasonRow(run, cause, isWide) {
   const checks = cause.checks.length ? linksTo(cause.checks, 2) : "the whole run";
   const mark = cause.outcome ? symbol(cause.outcome) : null;
   const title = cause.checks.length === 1 ? run.check(cause.checks[0]).entry.title : "";
   const first = make("td", {}, mark, " ", checks, title ? make("div", { className: "faint one-line", title }, title) : null);
-  if (!cause.expected) return make("tr", {}, first, make("td", { colSpan: 2 }, cause.seen));
-  const clamped = (text) => make("div", { className: "clamp", title: text }, text);
+  if (!cause.expected) {
+    const reason = make("td", { colSpan: isWide ? 2 : 1 }, cause.seen);
+    reason.dataset.head = "reason";
+    return make("tr", {}, first, reason);
+  }
+  const clamp = run.because.length > WHOLE_REASONS ? "clamp" : "";
+  const clamped = (text) => make("div", { className: clamp, title: text }, text);
   const about = cause.subject && !cause.seen.includes(cause.subject) ? span("faint", `${cause.subject}: `) : null;
-  return make("tr", {}, first, make("td", {}, clamped(cause.expected)), make("td", {}, make("div", { className: "clamp", title: cause.seen }, about, cause.seen)));
+  return make("tr", {}, first, make("td", {}, clamped(cause.expected)), make("td", {}, make("div", { className: clamp, title: cause.seen }, about, cause.seen)));
 }
 
 // Why the verdict is what it is, one line for each reason.
 function reasons(run) {
   const explained = run.report.explanations ?? [];
   if (!run.because.length && !explained.length) return null;
-  const heads = ["check", "expected", "actual"];
-  const row = (cause) => reasonRow(run, cause);
-  const shown = table(heads, run.because.slice(0, REASONS).map(row), `reasons ${run.verdict}`);
-  const rest = run.because.slice(REASONS);
-  const more = rest.length ? folded(`${count(rest.length, "more reason")}`, table(heads, rest.map(row), "reasons")) : null;
+  const reasonsTable = (causes, className) => {
+    const isWide = causes.some((cause) => cause.expected);
+    return table(isWide ? ["check", "expected", "actual"] : ["check", "reason"], causes.map((cause) => reasonRow(run, cause, isWide)), className);
+  };
+  const [first, rest] = [run.because.slice(0, REASONS), run.because.slice(REASONS)];
+  const shown = reasonsTable(first, `reasons ${run.verdict}`);
+  const more = rest.length ? folded(`${count(rest.length, "more reason")}`, reasonsTable(rest, "reasons")) : null;
   const explains = explained.length ? make("ul", { className: "explained" }, explained.map((text) => make("li", {}, text))) : null;
   const title = run.goesOn ? "What failed so far" : `Why ${spaced(run.verdict)}`;
   return section("why", title, explains, run.because.length ? shown : null, more);

@@ -169,7 +169,7 @@ class List {
       this.draw();
       [...this.place.querySelectorAll(".group-head")].find((one) => one.dataset.group === name)?.focus();
     }, { ariaExpanded: String(isOpen) },
-    span("group-name", spaced(name)), span("group-counts", ...passFirst(counts).map(([outcome, n]) => span(`group-count ${outcome}`, symbol(outcome), String(n)))),
+    span("group-name", suiteName(name)), span("group-counts", ...passFirst(counts).map(([outcome, n]) => span(`group-count ${outcome}`, symbol(outcome), String(n)))),
     bar(passFirst(counts), inWords(counts)), span("took", took ? duration(took) : ""));
     head.dataset.group = name;
     return make("div", { className: "group" }, make("h3", {}, head), isOpen ? this.listed(name, rows) : null);

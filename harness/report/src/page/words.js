@@ -26,6 +26,8 @@ const LEVELS = {
 const PRIVATE = "private";
 const LIMIT_USED = "How much of its time limit the longest wait of the check used. At 100 % the limit ran out.";
 
+// A suite in words; the list begins them with a capital letter.
+const suiteName = (name) => name.replace(/^csi-/, "CSI ").replaceAll("-", " ");
 const spaced = (word) => word.replaceAll("-", " ");
 const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 

@@ -290,10 +290,23 @@ pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
     if text.is_empty() { format!("\n  {} wrote nothing", pod.name_any()) } else { text }
 }
 
-/// The lines of a log as they are shown: without secrets, and not too long.
+/// The lines of a log as they are shown: without secrets, not too long, and without what is not text.
 pub fn shown_lines(log: String) -> Vec<String> {
     // Before anything is cut: a part of a secret might not be recognised.
-    secrets::redact(log).lines().map(beginning).collect()
+    let log = secrets::redact(log);
+    let lines: Vec<&str> = log.lines().collect();
+    let groups = lines.chunk_by(|a, b| !is_text(a) && !is_text(b));
+    let shown = groups.flat_map(|group| match group {
+        [line] if is_text(line) => vec![beginning(line)],
+        others => vec![format!("({} lines that are not text)", others.len())],
+    });
+    shown.collect()
+}
+
+/// Whether most of a line can be read; a log's bytes that are not UTF-8 have been replaced.
+fn is_text(line: &str) -> bool {
+    let is_odd = |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !matches!(c, '\t' | '\u{1b}'));
+    line.chars().filter(is_odd).count() <= line.chars().count() / 8
 }
 
 /// The beginning of a line, which may be very long.
@@ -309,6 +322,15 @@ fn beginning(line: &str) -> String {
 mod tests {
     use super::*;
     use kube::core::Status;
+
+    #[test]
+    fn lines_that_are_not_text_are_counted() {
+        let odd = "\u{fffd}\u{1}\u{fffd}x\n".repeat(3);
+        let shown = shown_lines(format!("starting\n{odd}\n\u{1b}[31mred\u{1b}[0m\ttext\n{}", "y".repeat(600)));
+        assert_eq!(shown[..2], ["starting", "(3 lines that are not text)"]);
+        assert_eq!(shown[2..4], ["", "\u{1b}[31mred\u{1b}[0m\ttext"]);
+        assert!(shown[4].ends_with("... (600 bytes)"), "{}", shown[4]);
+    }
 
     #[test]
     fn a_pod_is_at_rest_when_what_began_in_it_has_ended() {

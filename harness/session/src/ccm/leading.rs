@@ -7,9 +7,15 @@ use super::render::Rendered;
 use harness_core::probe::{Observed, ReadError, poll};
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::api::core::v1::Pod;
+use kube::ResourceExt;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::time::Instant;
+
+/// The beginnings of the names of Kubernetes' own Leases.
+const OF_KUBERNETES: &[&str] = &["kube-scheduler", "kube-controller-manager", "apiserver-", "coredns"];
+/// How many other Leases a message shows.
+const SHOWN: usize = 3;
 
 impl Ccm {
     /// Waits until the CCM leads: the Lease has a holder that has renewed it since, or, without leader election, all Pods
@@ -32,6 +38,26 @@ impl Ccm {
         self.leads(|| self.pods_of_rendered(rendered), 1, limit).await
     }
 
+    /// Leases that may be the CCM's if it does not hold the one that the profile names; empty if there are none.
+    fn other_leases(&self) -> String {
+        if self.find_lease().is_some() {
+            return String::new();
+        }
+        let all = self.served.world.leases.all();
+        let may_be = |lease: &&Arc<Lease>| {
+            let (namespace, name) = (lease.namespace().unwrap_or_default(), lease.name_any());
+            namespace != "kube-node-lease" && !OF_KUBERNETES.iter().any(|known| name.starts_with(known))
+        };
+        let others: Vec<String> = all.iter().filter(may_be).take(SHOWN).map(|lease| lease.observed()).collect();
+        match others.as_slice() {
+            [] => String::new(),
+            some => format!(
+                "; there is {}: if that is the CCM's, name it as 'lease' in the profile",
+                some.join("; ")
+            ),
+        }
+    }
+
     async fn leads(
         &self,
         pods_now: impl Fn() -> Vec<Arc<Pod>>,
@@ -40,7 +66,7 @@ impl Ccm {
     ) -> Result<(), CcmError> {
         let began = Instant::now();
         let renewed_at_first = self.find_lease().and_then(|lease| renew_time(&lease));
-        let mut last_seen = String::new();
+        let mut last_seen = (String::new(), String::new());
         let state = async |seen: &mut String| {
             let pods = pods_now();
             *seen = pods.observed();
@@ -52,13 +78,12 @@ impl Ccm {
             if running < expected {
                 return Ok(None);
             }
-            if self.lease.is_none() {
-                return Ok(Some(()));
-            }
+            let Some(key) = &self.lease else { return Ok(Some(())) };
             let lease = self.find_lease();
-            let of_lease = lease.as_ref().map_or("no Lease".to_owned(), |lease| lease.observed());
-            last_seen = format!("{of_lease}; Pods: {seen}");
-            seen.clone_from(&last_seen);
+            let absent = || format!("no Lease {}/{}", key.namespace, key.name);
+            let of_lease = lease.as_ref().map_or_else(absent, |lease| lease.observed());
+            last_seen = (of_lease, std::mem::take(seen));
+            *seen = format!("{}; Pods: {}", last_seen.0, last_seen.1);
             let held = lease.as_ref().is_some_and(|lease| {
                 let holder = lease.spec.as_ref().and_then(|s| s.holder_identity.as_deref());
                 holder.is_some_and(|h| !h.is_empty()) && renew_time(lease) != renewed_at_first
@@ -74,7 +99,10 @@ impl Ccm {
         let all_run = pods.iter().filter(|pod| is_running(pod)).count() >= expected;
         // The claim that it breaks says what was expected.
         let mut text = match all_run && self.lease.is_some() && !error.fatal {
-            true => format!("after {} s: {last_seen}", limit.as_secs()),
+            true => {
+                let (of_lease, of_pods) = last_seen;
+                format!("after {} s: {of_lease}{}; Pods: {of_pods}", limit.as_secs(), self.other_leases())
+            }
             false => error.text.clone(),
         };
         for pod in &pods {
