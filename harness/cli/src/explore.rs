@@ -12,7 +12,7 @@ use harness_core::progress::Terminal;
 use harness_core::{files, output};
 use harness_explore::{
     Ended, Exploration, Finding, Findings, PAGE_FILE, PATTERNS, Pattern, Results, Scenario, SharedResults,
-    TRIALS_FILE, Trialed,
+    TRIALS_FILE,
 };
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
@@ -237,21 +237,15 @@ fn write(results: &Results, folder: &Path, findings: Findings, events: &Events) 
     written.is_ok()
 }
 
-/// Whether every scenario that was begun ended, well or not, without any fault. Otherwise the exploration says nothing
-/// about it, for example because the CCM does not start.
+/// Whether the exploration says something about the CCM; otherwise prints why it does not.
 fn is_explored(results: &Results, events: &Events) -> bool {
-    let failed: Vec<&Trialed> = results
-        .trials
-        .iter()
-        .filter(|trial| trial.patterns.is_empty() && trial.outcome == Ended::Error)
-        .collect();
-    for trial in &failed {
+    for trial in results.unexplored() {
         events.say(format!("error: {}: {}", trial.plan, trial.error));
     }
     if results.trials.is_empty() {
-        events.say("error: no trial has ended; give more time with '--budget'");
+        events.say("error: no trial has ended: give more time with '--budget', or see above what the CCM does");
     }
-    failed.is_empty() && !results.trials.is_empty()
+    results.is_explored()
 }
 
 /// The exit code of a replay. A fault that was never met, or an environment that failed, proves nothing.

@@ -92,6 +92,11 @@ impl Finding {
     pub fn read(path: &Path) -> Result<Finding, String> {
         let wrong = |why: String| format!("{}: {why}", path.display());
         let text = harness_core::files::read(path).map_err(|error| wrong(error.to_string()))?;
+        // A file of another kind has other keys, which would be called unknown.
+        let any: serde_json::Value = yaml::from_str(&text, path).map_err(|error| error.to_string())?;
+        if let Some(kind) = any["kind"].as_str().filter(|kind| *kind != KIND) {
+            return Err(wrong(format!("it is not a finding of 'explore' (kind '{kind}')")));
+        }
         let finding: Finding = yaml::from_str(&text, path).map_err(|error| error.to_string())?;
         if finding.kind != KIND || finding.api_version != API_VERSION {
             return Err(wrong(format!(

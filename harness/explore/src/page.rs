@@ -29,7 +29,11 @@ pub(crate) fn to_page(results: &Results) -> String {
 fn findings(results: &Results, page: &mut String) {
     page.push_str("<h2>Findings</h2>\n");
     if results.findings.is_empty() {
-        page.push_str("<p class=\"good\">Nothing was found.</p>\n");
+        // A CCM that does not even do its work without faults was not explored.
+        page.push_str(match results.is_explored() {
+            true => "<p class=\"good\">Nothing was found.</p>\n",
+            false => "<p class=\"bad\">Nothing can be said: without any fault, scenarios did not end as they must (see below).</p>\n",
+        });
     }
     let (stable, unstable): (Vec<&Finding>, Vec<&Finding>) =
         results.findings.iter().partition(|finding| finding.seen.is_stable());
@@ -113,10 +117,17 @@ fn errors(results: &Results, page: &mut String) {
     if failed.is_empty() {
         return;
     }
-    page.push_str("<h2>Errors of the environment</h2>\n<p>These trials prove nothing about the CCM.</p>\n");
+    page.push_str(match results.is_explored() {
+        true => "<h2>Errors of the environment</h2>\n<p>These trials prove nothing about the CCM.</p>\n",
+        false => "<h2>What was not explored</h2>\n<p>These trials did not end as they must without any fault, or the environment failed.</p>\n",
+    });
     for trial in failed {
-        let _ =
-            writeln!(page, "<dl><dt>{}</dt><dd>{}</dd></dl>", escaped(&trial.plan), escaped(&trial.error));
+        let _ = writeln!(
+            page,
+            "<dl><dt>{}</dt><dd class=\"lines\">{}</dd></dl>",
+            escaped(&trial.plan),
+            escaped(&trial.error)
+        );
     }
 }
 
@@ -154,5 +165,17 @@ mod tests {
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));
         assert!(at("<article") < at("<table"));
         assert!(at("patch nodes") > 0);
+    }
+
+    #[test]
+    fn what_does_not_work_without_a_fault_was_not_explored() {
+        let plan = Plan::plain(Scenario::built_in(&["node-life".to_owned()]).expect("a scenario").remove(0));
+        let mut results = Results::default();
+        results.add(Trialed::of(&plan, &Outcome::Agrees, Duration::ZERO), None);
+        assert!(to_page(&results).contains("Nothing was found."));
+        results.add(Trialed::of(&plan, &Outcome::Error("it ended\ntwice".to_owned()), Duration::ZERO), None);
+        let page = to_page(&results);
+        assert!(page.contains("Nothing can be said") && !page.contains("Nothing was found."), "{page}");
+        assert!(page.contains("What was not explored") && page.contains("it ended\ntwice"), "{page}");
     }
 }

@@ -147,6 +147,17 @@ impl Results {
         self.trials.iter().filter(|trial| trial.outcome == ended).count()
     }
 
+    /// Trials without a fault that did not end: what they are about was not explored, for example because the CCM does not
+    /// start.
+    pub fn unexplored(&self) -> impl Iterator<Item = &Trialed> {
+        self.trials.iter().filter(|trial| trial.patterns.is_empty() && trial.outcome == Ended::Error)
+    }
+
+    /// Whether every scenario that was begun ended, well or not, without any fault.
+    pub fn is_explored(&self) -> bool {
+        !self.trials.is_empty() && self.unexplored().next().is_none()
+    }
+
     /// How many trials had two faults.
     pub fn tried_pairs(&self) -> usize {
         self.trials.iter().filter(|trial| trial.patterns.len() > 1).count()

@@ -75,7 +75,7 @@ fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
     let checks: u64 = ledger.all().map(|entry| entry.duration_ms).sum();
     let (whole, checks) = (seconds(ledger.duration_ms), seconds(checks));
     let all = ledger.all().count();
-    put!(text, "\ntook {whole}, {checks} of it for {ran} of {all} checks; the others were left out");
+    put!(text, "\ntook {whole}; {ran} of {all} checks ran, {checks} one after another; the others were left out");
     unobservable(ledger, |_| true, "Not observable here", text);
     noted(ledger, text);
     private(ledger, text);

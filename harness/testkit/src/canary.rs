@@ -3,13 +3,13 @@
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, Verdict};
-use harness_core::probe::{Matcher, Observation, ReadError, ReadSource, holds, matcher, poll};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, gone, holds, matcher, poll};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::ResourceExt;
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::{Value, json};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// A Pod without special requirements: it runs if, and only if, its node is usable.
 #[derive(Clone)]
@@ -84,24 +84,31 @@ impl Subject for Canary<'_> {
 }
 
 impl Canary<'_> {
-    /// Verifies the method: before any CCM runs, the canary cannot be scheduled. A cluster that has just started may
-    /// still wait for its scheduler.
-    ///
-    /// # Errors
-    /// [`CheckError::Error`] if it is scheduled anyway: then the cluster is not cold.
-    pub async fn has_to_wait(&self) -> Verdict {
-        let unschedulable = holds("finds no node", |pod: &Option<Arc<Pod>>| {
-            let status = pod.as_ref().and_then(|p| p.status.as_ref());
-            let conditions = status.and_then(|s| s.conditions.as_ref());
-            conditions.into_iter().flatten().any(|c| c.type_ == "PodScheduled" && c.status == "False")
-        });
-        let wait = self.becomes(unschedulable).within(self.cx.limits().start()).when("without a CCM");
-        wait.await.map_err(|stop| match stop {
-            CheckError::Violation(violation) => {
-                CheckError::Error(format!("the cluster is not cold: {violation}"))
+    /// Whether it cannot be scheduled, as soon as that is known; `false` if it was placed.
+    async fn has_to_wait(&self) -> Result<bool, CheckError> {
+        let decided = matcher("is placed, or finds no node", |pod: &Option<Arc<Pod>>| {
+            if place_of(pod.as_deref()).is_some() {
+                return Observation::Matched(false);
             }
+            let status = pod.as_ref().and_then(|p| p.status.as_ref());
+            let conditions = status.and_then(|s| s.conditions.as_ref()).into_iter().flatten();
+            match conditions.into_iter().any(|c| c.type_ == "PodScheduled" && c.status == "False") {
+                true => Observation::Matched(true),
+                false => Observation::Pending(String::new()),
+            }
+        });
+        let wait = self.becomes(decided).within(self.cx.limits().start()).when("without a CCM");
+        // No claim about the CCM: it does not run yet.
+        wait.await.map_err(|stop| match stop {
+            CheckError::Violation(violation) => CheckError::Error(format!("no scheduler decides: {violation}")),
             other => other,
         })
+    }
+
+    async fn is_removed(&self) -> Verdict {
+        let api: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
+        api.delete(&self.name, &DeleteParams::default().grace_period(0)).await?;
+        self.becomes(gone()).within(self.cx.limits().start()).when("as it was deleted").await
     }
 
     /// Waits until it runs.
@@ -123,6 +130,29 @@ impl CheckCx {
     /// What the API server refuses.
     pub async fn canary(&self) -> Result<Canary<'_>, CheckError> {
         self.canary_where(json!({})).await
+    }
+
+    /// Creates a canary Pod before any CCM runs, and verifies that it finds no Node. A scheduler on a busy machine may not have
+    /// seen yet that the Nodes are tainted, and place the first one; then another one takes its place.
+    ///
+    /// # Errors
+    /// [`CheckError::Error`] if each of them is scheduled anyway: then the cluster is not cold.
+    pub async fn waiting_canary(&self) -> Result<Canary<'_>, CheckError> {
+        let began = Instant::now();
+        loop {
+            let canary = self.canary().await?;
+            if canary.has_to_wait().await? {
+                return Ok(canary);
+            }
+            if began.elapsed() > self.limits().start() {
+                let pod = canary.read(ReadSource::Origin).await?;
+                return Err(CheckError::Error(format!(
+                    "the cluster is not cold: ordinary Pods are placed on its Nodes without a CCM: {}",
+                    pod.observed()
+                )));
+            }
+            canary.is_removed().await?;
+        }
     }
 
     /// Creates a canary Pod that can only run on the Node of this name.

@@ -60,8 +60,7 @@ async fn boots_cold(cx: &CheckCx) -> Verdict {
     let cold = cx.cold_cluster(Network::Present).await?;
     // An ordinary workload, like one of a user or CoreDNS: it has to wait for the initialisation, and then
     // has to run.
-    let canary = cx.canary().await?;
-    canary.has_to_wait().await?;
+    let canary = cx.waiting_canary().await?;
     cx.apply_as_shipped().await?;
     cx.all_initialised(&cold).await?;
     canary.gets_to_run().await

@@ -187,8 +187,7 @@ fn objects(documents: Vec<Value>) -> Result<Vec<Value>, String> {
                 let Some(Value::Array(items)) = map.remove("items") else { continue };
                 flat.extend(items);
             }
-            Value::Object(_) => flat.push(document),
-            other => return Err(format!("a document is not an object of Kubernetes: {}", short(&other))),
+            other => flat.push(other),
         }
     }
     // If the namespace is left to the command that applies them, this is the usual one for a CCM.
@@ -219,7 +218,7 @@ const NAMESPACED: [&str; 12] = [
     "StatefulSet",
 ];
 
-fn short(value: &Value) -> String {
+pub(super) fn short(value: &Value) -> String {
     value.to_string().chars().take(80).collect()
 }
 

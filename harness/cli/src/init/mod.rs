@@ -8,7 +8,7 @@ mod write;
 
 use super::arguments::{InitCommand, InitOptions};
 use super::planning::planned;
-use draft::Draft;
+use draft::{Draft, short};
 use folder::{exists, put};
 use harness_config::{Profile, RunFile, Source, check_name, profile_schema, yaml};
 use harness_core::bounded;
@@ -124,7 +124,11 @@ fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
     let mut documents = Vec::new();
     let mut take = |text: &str, of: &Path| {
         let template = if text.contains("{{") { TEMPLATE } else { "" };
-        let read = yaml::from_str_multi(text, of).map_err(|error| format!("{}{template}", chain(&error)))?;
+        let read: Vec<Value> =
+            yaml::from_str_multi(text, of).map_err(|error| format!("{}{template}", chain(&error)))?;
+        if let Some(other) = read.iter().find(|document| !document.is_null() && !document.is_object()) {
+            return Err(format!("{}: a document is not an object of Kubernetes: {}", of.display(), short(other)));
+        }
         documents.extend(read);
         Ok::<_, String>(())
     };

@@ -184,7 +184,8 @@ fn manifests_without_a_ccm_are_refused() {
         make(&options(&[file], &folder)).expect_err("refused")
     };
     assert!(refused("a: [").contains("x.yaml"));
-    assert!(refused("just words").contains("not an object of Kubernetes: \"just words\""));
+    let words = refused("just words");
+    assert!(words.contains("x.yaml: a document is not an object of Kubernetes: \"just words\""), "{words}");
     assert!(refused("").contains("no Deployment"));
     let missing = make(&options(&[folder.path().join("none.yaml")], &folder)).expect_err("refused");
     assert!(missing.contains("none.yaml: there is no such file"), "{missing}");

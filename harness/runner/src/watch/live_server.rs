@@ -260,10 +260,9 @@ impl LiveServer {
             // Nothing is shown yet.
             wait(&mut shown, HOLD, |shown| shown.live.is_some() || shown.closes).await;
         }
-        let of_this_run = |shown: &Shown| run == 0 || shown.number == run;
-        let (Some(live), true) = (self.live(), of_this_run(&shown.borrow())) else {
-            return no_run(run != 0 && !of_this_run(&shown.borrow()));
-        };
+        let Shown { number, live, .. } = shown.borrow().clone();
+        let is_another = run != 0 && run != number;
+        let Some(live) = live.filter(|_| !is_another) else { return no_run(is_another) };
         let _asking = Asking::new(&self.asking);
         if from > 0 {
             self.reading.fetch_sub(1, Ordering::Relaxed);
@@ -271,12 +270,12 @@ impl LiveServer {
         }
         let began = Instant::now();
         loop {
-            let (number, is_over, is_one_of_several) = {
-                let shown = shown.borrow();
-                (shown.number, shown.is_over, shown.is_one_of_several)
-            };
-            let is_over = is_over || shown.has_changed().is_err();
-            match live.news(from, seen, is_over, (number, is_one_of_several)) {
+            let now = shown.borrow().clone();
+            if now.number != number {
+                return no_run(true);
+            }
+            let is_over = now.is_over || shown.has_changed().is_err();
+            match live.news(from, seen, is_over, (number, now.is_one_of_several)) {
                 Err(_) => return refusal(StatusCode::INTERNAL_SERVER_ERROR),
                 Ok(news) if news.is_any || is_over || began.elapsed() >= HOLD => {
                     self.reading.fetch_add(1, Ordering::Relaxed);

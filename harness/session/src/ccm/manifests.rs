@@ -23,7 +23,7 @@ pub enum ManifestError {
         found: String,
     },
     /// The profile names a workload that does not exist.
-    #[error("the profile names workload {wanted}, but the manifests contain {found}")]
+    #[error("the manifests contain no workload {wanted}, only {found}")]
     Absent {
         /// The name in the profile.
         wanted: String,

@@ -80,8 +80,7 @@ pub(super) const CHECKS: &[Check] = &[
 
 async fn boots_before_its_network(cx: &CheckCx) -> Verdict {
     let cold = cx.cold_cluster(Network::Absent).await?.with_waiting_network();
-    let canary = cx.canary().await?;
-    canary.has_to_wait().await?;
+    let canary = cx.waiting_canary().await?;
     cx.apply_as_shipped().await?;
     cx.all_initialised(&cold).await?;
     cx.pod_network_comes().await?;
@@ -159,8 +158,7 @@ async fn stays_on_nodes_that_are_not_ready(cx: &CheckCx) -> Verdict {
 async fn boots_without_routes(cx: &CheckCx) -> Verdict {
     let mut cold = cx.cold_cluster(Network::Present).await?;
     cx.networks_are_unavailable(&mut cold).await?;
-    let canary = cx.canary().await?;
-    canary.has_to_wait().await?;
+    let canary = cx.waiting_canary().await?;
     cx.apply_as_shipped().await?;
     cx.all_initialised(&cold).await?;
     // The scheduler keeps it off a Node whose network is unavailable.
