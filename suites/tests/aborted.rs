@@ -4,7 +4,7 @@
 use harness_config::{BackendChoice, RunFile, Source, plan};
 use harness_core::check::{CheckError, Party, Verdict};
 use harness_core::ledger::{Ledger, Outcome};
-use harness_runner::{Quiet, Run, exit_code_of, Watch};
+use harness_runner::{Quiet, Run, Watch, exit_code_of};
 use harness_testkit::{Check, CheckCx, Suite, load_balancer};
 use serde_json::json;
 use std::path::Path;

@@ -4,7 +4,7 @@
 use harness_config::{RunFile, Source, plan};
 use harness_core::check::{CheckError, Party, Violation};
 use harness_core::ledger::{Ledger, Outcome, SkipReason};
-use harness_runner::{Judging, Quiet, Run, Shown, exit_code_of, Watch};
+use harness_runner::{Judging, Quiet, Run, Shown, Watch, exit_code_of};
 use harness_testkit::{Check, CheckCx, Suite};
 use std::path::Path;
 use std::sync::atomic::{AtomicU32, Ordering};

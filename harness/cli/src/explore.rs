@@ -243,7 +243,8 @@ fn is_explored(results: &Results, events: &Events) -> bool {
         events.say(format!("error: {}: {}", trial.plan, trial.error));
     }
     if results.trials.is_empty() {
-        events.say("error: no trial has ended: give more time with '--budget', or see above what the CCM does");
+        events
+            .say("error: no trial has ended: give more time with '--budget', or see above what the CCM does");
     }
     results.is_explored()
 }

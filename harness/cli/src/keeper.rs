@@ -12,7 +12,7 @@ use harness_core::output;
 use harness_core::owner::Liveness;
 use harness_core::probe::{ReadError, pause, poll};
 use harness_report::exit;
-use harness_runner::{Hold, Judging, Run, Stand, execute, run_one, Watch};
+use harness_runner::{Hold, Judging, Run, Stand, Watch, execute, run_one};
 use harness_session::{FOLDER_PREFIX, RunDir};
 use harness_testkit::Suite;
 use jiff::Timestamp;

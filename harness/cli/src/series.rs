@@ -6,7 +6,7 @@ use harness_config::{RunPlan, WantedCluster};
 use harness_core::ledger::Ledger;
 use harness_core::output;
 use harness_report::exit;
-use harness_runner::{INTERRUPTED, Run, Shown, exit_code_of, Watch};
+use harness_runner::{INTERRUPTED, Run, Shown, Watch, exit_code_of};
 use harness_testkit::Suite;
 use tokio_util::sync::CancellationToken;
 

@@ -14,8 +14,9 @@ use harness_core::ledger::Outcome;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::{
-    FinalReport, Hold, Libtest, Planned, Run, arranged, completion, execute, orderly, plan_checks, refuse,
-    run_one, selected, shown, skipped_trials, watch_signals, Watch};
+    FinalReport, Hold, Libtest, Planned, Run, Watch, arranged, completion, execute, orderly, plan_checks,
+    refuse, run_one, selected, shown, skipped_trials, watch_signals,
+};
 use harness_session::{RunDir, RunState, Session};
 use harness_testkit::Suite;
 use libtest_mimic::{Arguments, Completion, Failed, Trial};

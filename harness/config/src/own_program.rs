@@ -53,7 +53,9 @@ impl Planning {
             self.problem(key, what);
         }
         // A profile that is not complete has other problems, of which this one is a consequence.
-        if let Some(profile) = profile.filter(|profile| profile.deploys_nothing() && self.problems.0.is_empty()) {
+        if let Some(profile) =
+            profile.filter(|profile| profile.deploys_nothing() && self.problems.0.is_empty())
+        {
             self.problem(key, format!("profile '{}' deploys nothing", profile.name));
         }
     }

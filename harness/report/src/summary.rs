@@ -3,8 +3,8 @@
 use super::common_causes::{CommonCause, common_causes};
 use super::profile_result;
 use super::wording::{
-    self, is_blocked, telling_log_line, one_line, outcome_text, outcome_word, printable, seconds, shown_word,
-    verdict_word,
+    self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, shown_word, telling_log_line,
+    verdict_word, whole_words,
 };
 use harness_core::check::{Level, row_of};
 use harness_core::ledger::{
@@ -75,7 +75,10 @@ fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
     let checks: u64 = ledger.all().map(|entry| entry.duration_ms).sum();
     let (whole, checks) = (seconds(ledger.duration_ms), seconds(checks));
     let all = ledger.all().count();
-    put!(text, "\ntook {whole}; {ran} of {all} checks ran, {checks} one after another; the others were left out");
+    put!(
+        text,
+        "\ntook {whole}; {ran} of {all} checks ran, {checks} one after another; the others were left out"
+    );
     unobservable(ledger, |_| true, "Not observable here", text);
     noted(ledger, text);
     private(ledger, text);
@@ -259,7 +262,7 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
     }
     for (_, entry, others) in causes {
         let message = outcome_text(&entry.outcome).unwrap_or_default();
-        let why = one_line(message);
+        let why = whole_words(message);
         put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
         if let Some(line) = telling_log_line(message).filter(|line| !why.contains(line)) {
             put!(text, "  {:<width$}          its log: {}", "", one_line(line));

@@ -152,9 +152,18 @@ pub(super) fn telling_log_line(text: &str) -> Option<&str> {
 fn is_of_an_error(line: &str) -> bool {
     let klog = |line: &str| {
         let mut letters = line.chars();
-        matches!(letters.next(), Some('E' | 'F')) && letters.by_ref().take(4).filter(char::is_ascii_digit).count() == 4
+        matches!(letters.next(), Some('E' | 'F'))
+            && letters.by_ref().take(4).filter(char::is_ascii_digit).count() == 4
     };
-    let levels = ["error:", "fatal:", "panic:", "level=error", "level=fatal", "\"level\":\"error\"", "\"level\":\"fatal\""];
+    let levels = [
+        "error:",
+        "fatal:",
+        "panic:",
+        "level=error",
+        "level=fatal",
+        "\"level\":\"error\"",
+        "\"level\":\"fatal\"",
+    ];
     let low = line.to_lowercase();
     klog(line)
         || levels.iter().any(|level| low.contains(level))
@@ -167,10 +176,34 @@ fn is_of_debugging(line: &str) -> bool {
     words().any(|word| ["DEBUG", "TRACE"].contains(&word)) || line.contains("level=debug")
 }
 
+/// The longest line, in characters.
+const MOST: usize = 240;
+
 /// A text in one line: line ends become `; `, several blanks become one, and a text that is too long is cut and ends in
-/// `...`.
+/// `...`. Reports contain such lines, and reports that were submitted must still verify: this cuts within a word.
 pub(super) fn one_line(text: &str) -> String {
-    const MOST: usize = 240;
+    let joined = joined(text);
+    if joined.chars().count() <= MOST {
+        return joined;
+    }
+    let mut short: String = joined.chars().take(MOST - 3).collect();
+    short.push_str("...");
+    short
+}
+
+/// The same for people: a text that is too long is not cut within a word, unless there is only one.
+pub(super) fn whole_words(text: &str) -> String {
+    let joined = joined(text);
+    if joined.chars().count() <= MOST {
+        return joined;
+    }
+    let short: String = joined.chars().take(MOST - 4).collect();
+    let whole = short.rsplit_once(' ').map_or(short.as_str(), |(words, _)| words);
+    format!("{} ...", whole.trim_end_matches([',', ';', ':']))
+}
+
+/// A text in one line; JSON objects in it are left out if it is too long.
+fn joined(text: &str) -> String {
     let mut joined = String::new();
     for line in printable(text).lines() {
         let mut words = line.split_whitespace().peekable();
@@ -182,14 +215,7 @@ pub(super) fn one_line(text: &str) -> String {
     if joined.chars().count() <= MOST {
         return joined;
     }
-    let joined = without_objects(&joined);
-    if joined.chars().count() <= MOST {
-        return joined;
-    }
-    let short: String = joined.chars().take(MOST - 4).collect();
-    // Not within a word, unless there is only one.
-    let whole = short.rsplit_once(' ').map_or(short.as_str(), |(words, _)| words);
-    format!("{} ...", whole.trim_end_matches([',', ';', ':']))
+    without_objects(&joined)
 }
 
 /// A text in which JSON objects are `{...}`: part of one says nothing.
@@ -275,7 +301,10 @@ mod tests {
         assert_eq!(telling_log_line("expected: a\nlast seen: b"), None);
         let log = |lines: &[&str]| format!("ended\n  its last lines:\n    {}", lines.join("\n    "));
         for (lines, expected) in [
-            (&["error: unexpected argument '--x'", "Usage: ccm", "For more information, try '--help'."][..], 0),
+            (
+                &["error: unexpected argument '--x'", "Usage: ccm", "For more information, try '--help'."][..],
+                0,
+            ),
             (&["E0402 12:00:00 1 main.go:7] no cloud", "I0402 12:00:01 1 main.go:9] bye"], 0),
             (&["time=x level=error msg=no", "level=info msg=bye"], 0),
             (&["2026 INFO serving", "2026 DEBUG handshake eof"], 0),
@@ -288,9 +317,11 @@ mod tests {
 
     #[test]
     fn a_long_line_ends_with_a_whole_word() {
-        let cut = one_line(&"word, ".repeat(60));
+        let cut = whole_words(&"word, ".repeat(60));
         assert!(cut.len() <= 240 && cut.ends_with("word ..."), "{cut}");
-        assert_eq!(one_line(&"x".repeat(300)).len(), 240);
+        assert_eq!(whole_words(&"x".repeat(300)).len(), 240);
+        // The form in submitted reports.
+        assert!(one_line(&"word, ".repeat(60)).ends_with("word, wor..."));
     }
 
     #[test]

@@ -58,7 +58,11 @@ fn other_lease(profile: &Profile, manifests: &Manifests) -> Option<String> {
     let words: Vec<&str> = words.chain(profile.extra_arguments.iter().map(String::as_str)).collect();
     let flag = |name: &str| {
         let prefix = format!("--leader-elect-resource-{name}=");
-        words.iter().rev().find_map(|word| word.strip_prefix(prefix.as_str())).filter(|value| !value.contains("${"))
+        words
+            .iter()
+            .rev()
+            .find_map(|word| word.strip_prefix(prefix.as_str()))
+            .filter(|value| !value.contains("${"))
     };
     let (namespace, name) = (flag("namespace"), flag("name"));
     let Lease { namespace: own_namespace, name: own_name } = &profile.lease;
@@ -184,7 +188,10 @@ mod tests {
         };
         let flag = "--leader-elect-resource-name=acme";
         let warned = of(flag, "").expect("a warning");
-        assert!(warned.contains("name Lease kube-system/acme, and the profile expects kube-system/cloud-"), "{warned}");
+        assert!(
+            warned.contains("name Lease kube-system/acme, and the profile expects kube-system/cloud-"),
+            "{warned}"
+        );
         assert!(warned.contains("'lease: {namespace: kube-system, name: acme}'"), "{warned}");
         assert_eq!(of(flag, "lease: {namespace: kube-system, name: acme}\n"), None);
         assert_eq!(of("--leader-elect-resource-name=cloud-controller-manager", ""), None);

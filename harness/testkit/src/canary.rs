@@ -3,7 +3,9 @@
 use super::{CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, Verdict};
-use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, gone, holds, matcher, poll};
+use harness_core::probe::{
+    Matcher, Observation, Observed, ReadError, ReadSource, gone, holds, matcher, poll,
+};
 use k8s_openapi::api::core::v1::{Pod, ServiceAccount};
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, PostParams};
@@ -100,7 +102,9 @@ impl Canary<'_> {
         let wait = self.becomes(decided).within(self.cx.limits().start()).when("without a CCM");
         // No claim about the CCM: it does not run yet.
         wait.await.map_err(|stop| match stop {
-            CheckError::Violation(violation) => CheckError::Error(format!("no scheduler decides: {violation}")),
+            CheckError::Violation(violation) => {
+                CheckError::Error(format!("no scheduler decides: {violation}"))
+            }
             other => other,
         })
     }

@@ -127,7 +127,11 @@ fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
         let read: Vec<Value> =
             yaml::from_str_multi(text, of).map_err(|error| format!("{}{template}", chain(&error)))?;
         if let Some(other) = read.iter().find(|document| !document.is_null() && !document.is_object()) {
-            return Err(format!("{}: a document is not an object of Kubernetes: {}", of.display(), short(other)));
+            return Err(format!(
+                "{}: a document is not an object of Kubernetes: {}",
+                of.display(),
+                short(other)
+            ));
         }
         documents.extend(read);
         Ok::<_, String>(())

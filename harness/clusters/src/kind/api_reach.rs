@@ -69,7 +69,8 @@ pub(super) fn an_outage() -> String {
 
 /// The time from the first to the last one that [`an_outage`] printed on all machines, which have the clock of this host.
 pub(super) fn duration(outputs: &[String]) -> Option<Duration> {
-    let times: Option<Vec<u64>> = outputs.iter().flat_map(|output| output.lines()).map(|ns| ns.parse().ok()).collect();
+    let times: Option<Vec<u64>> =
+        outputs.iter().flat_map(|output| output.lines()).map(|ns| ns.parse().ok()).collect();
     let times = times.filter(|times| times.len() == 2 * outputs.len())?;
     Some(Duration::from_nanos(times.iter().max()? - times.iter().min()?))
 }

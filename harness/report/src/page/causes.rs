@@ -1,7 +1,7 @@
 //! The reasons for a verdict, for the page. Checks that failed in the same way share a reason.
 
 use crate::failure_text::FailureText;
-use crate::wording::{because, telling_log_line, outcome_text, outcome_word, printable};
+use crate::wording::{because, outcome_text, outcome_word, printable, telling_log_line};
 use harness_core::ledger::{Entry, Ledger};
 use serde::Serialize;
 

@@ -21,7 +21,10 @@ fn a_run_of_few_chosen_checks_has_a_short_summary() {
         let entries = ran.into_iter().chain((0..9).map(left_out)).collect();
         summary_without_verdict(&Ledger { entries, duration_ms: 6_300, ..Ledger::default() })
     };
-    assert_eq!(of(vec![pass(0)]), "\ntook 6.3s; 1 of 10 checks ran, 1.2s one after another; the others were left out\n");
+    assert_eq!(
+        of(vec![pass(0)]),
+        "\ntook 6.3s; 1 of 10 checks ran, 1.2s one after another; the others were left out\n"
+    );
     let failed = of(vec![pass(0), fail()]);
     assert!(failed.lines().count() <= 6 && failed.contains("  FAILED-01  MUST    expected"), "{failed}");
     let many = of((0..4).map(pass).collect());

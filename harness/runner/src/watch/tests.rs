@@ -232,7 +232,10 @@ fn a_page_follows_from_one_run_to_the_next() {
             drop(events);
             // It is still shown, although its folder is free for the next one.
             let (last, lines) = news(&address, &page, 0, "");
-            assert_eq!((&last["ended"], &last["goes_on"], lines.lines().count()), (&true.into(), &true.into(), 5));
+            assert_eq!(
+                (&last["ended"], &last["goes_on"], lines.lines().count()),
+                (&true.into(), &true.into(), 5)
+            );
             assert_eq!(last["head"]["verdict"], "not-conformant");
             get(&address, &format!("{page}taken"));
             last["run"].clone()

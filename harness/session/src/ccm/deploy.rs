@@ -305,7 +305,8 @@ pub fn shown_lines(log: String) -> Vec<String> {
 
 /// Whether most of a line can be read; a log's bytes that are not UTF-8 have been replaced.
 fn is_text(line: &str) -> bool {
-    let is_odd = |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !matches!(c, '\t' | '\u{1b}'));
+    let is_odd =
+        |c: &char| *c == char::REPLACEMENT_CHARACTER || (c.is_control() && !matches!(c, '\t' | '\u{1b}'));
     line.chars().filter(is_odd).count() <= line.chars().count() / 8
 }
 
@@ -326,7 +327,8 @@ mod tests {
     #[test]
     fn lines_that_are_not_text_are_counted() {
         let odd = "\u{fffd}\u{1}\u{fffd}x\n".repeat(3);
-        let shown = shown_lines(format!("starting\n{odd}\n\u{1b}[31mred\u{1b}[0m\ttext\n{}", "y".repeat(600)));
+        let shown =
+            shown_lines(format!("starting\n{odd}\n\u{1b}[31mred\u{1b}[0m\ttext\n{}", "y".repeat(600)));
         assert_eq!(shown[..2], ["starting", "(3 lines that are not text)"]);
         assert_eq!(shown[2..4], ["", "\u{1b}[31mred\u{1b}[0m\ttext"]);
         assert!(shown[4].ends_with("... (600 bytes)"), "{}", shown[4]);

@@ -48,7 +48,8 @@ impl Ccm {
             let (namespace, name) = (lease.namespace().unwrap_or_default(), lease.name_any());
             namespace != "kube-node-lease" && !OF_KUBERNETES.iter().any(|known| name.starts_with(known))
         };
-        let others: Vec<String> = all.iter().filter(may_be).take(SHOWN).map(|lease| lease.observed()).collect();
+        let others: Vec<String> =
+            all.iter().filter(may_be).take(SHOWN).map(|lease| lease.observed()).collect();
         match others.as_slice() {
             [] => String::new(),
             some => format!(

@@ -101,9 +101,10 @@ async fn ends_right(web: &Service<'_>, then: Then, limit: Duration) -> Verdict {
         return web.becomes(gone()).within(limit).when(when).await;
     }
     let port = if then == Then::IsEdited { 8080 } else { 80 };
-    let listens = one_balancer("listens where its Service asks for", move |lb| {
-        matches!(lb.frontends.as_slice(), [one] if one.port == port)
-    });
+    let listens = one_balancer(
+        "listens where its Service asks for",
+        move |lb| matches!(lb.frontends.as_slice(), [one] if one.port == port),
+    );
     web.balancer().becomes(listens).within(limit).when(when).await?;
     let lb = web.balancer().becomes(one_active()).within(limit).when(when).await?;
     web.becomes(publishes(&lb)).within(limit).when(when).await
@@ -128,6 +129,10 @@ async fn follows_machines_meanwhile(cx: &CheckCx) -> Verdict {
         node.becomes(initialised()).within(limit).when("after a rollout during which it joined").await?;
     }
     let limit = cx.limits().life_of_machine();
-    without_machine.becomes(gone()).within(limit).when("after a rollout during which its machine went").await?;
+    without_machine
+        .becomes(gone())
+        .within(limit)
+        .when("after a rollout during which its machine went")
+        .await?;
     stays.is(present()).await
 }
