@@ -56,8 +56,8 @@ impl Listed {
                 let names: Vec<&str> = profiles.iter().map(|one| one.profile.as_str()).collect();
                 let hint = near_or_all(name, &names);
                 format!(
-                    "--profile: there is no profile of conformance '{name}'{hint}; the checks for a CCM's own profile are \
-                     listed by 'plan --profile {name}'"
+                    "--profile: unknown profile of conformance '{name}'{hint}; the checks for a CCM's own profile are listed by \
+                     'plan --profile {name}'"
                 )
             })?),
         };

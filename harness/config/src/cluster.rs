@@ -190,10 +190,13 @@ impl Topology {
     pub(super) fn resolve(text: &str) -> Result<Topology, String> {
         if looks_like_path(text) {
             let file = PathBuf::from(text);
-            return match (file.is_file(), file.exists()) {
-                (true, _) => Ok(Topology::File(file)),
-                (false, true) => Err(format!("{text} is not a file")),
-                (false, false) => Err(format!("there is no file {text}")),
+            if file.is_dir() {
+                return Err(format!("{text} is a folder"));
+            }
+            return if file.is_file() {
+                Ok(Topology::File(file))
+            } else {
+                Err(format!("there is no file {text}"))
             };
         }
         if let Some((_, topology)) = Topology::NAMED.iter().find(|(name, _)| *name == text) {

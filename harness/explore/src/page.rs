@@ -32,7 +32,7 @@ fn findings(results: &Results, page: &mut String) {
         // A CCM that does not even do its work without faults was not explored.
         page.push_str(match results.is_explored() {
             true => "<p class=\"good\">Nothing was found.</p>\n",
-            false => "<p class=\"bad\">Nothing can be said: without any fault, scenarios did not end as they must (see below).</p>\n",
+            false => "<p class=\"bad\">Nothing can be said about the CCM: its scenarios did not end, even without a fault.</p>\n",
         });
     }
     let (stable, unstable): (Vec<&Finding>, Vec<&Finding>) =

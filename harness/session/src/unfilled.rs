@@ -52,9 +52,10 @@ fn other_lease(profile: &Profile, manifests: &Manifests) -> Option<String> {
         return None;
     }
     let spec = pod_spec(&manifests.documents[manifests.workload]);
-    let containers = spec["containers"].as_array().into_iter().flatten();
-    let words = containers.flat_map(|container| ["command", "args"].map(|field| &container[field]));
-    let words = words.filter_map(Value::as_array).flatten().filter_map(Value::as_str);
+    // Other containers of the Pod may have an election of their own.
+    let container = &spec["containers"][manifests.container];
+    let words = ["command", "args"].into_iter().filter_map(|field| container[field].as_array());
+    let words = words.flatten().filter_map(Value::as_str);
     let words: Vec<&str> = words.chain(profile.extra_arguments.iter().map(String::as_str)).collect();
     let flag = |name: &str| {
         let prefix = format!("--leader-elect-resource-{name}=");

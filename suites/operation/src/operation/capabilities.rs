@@ -196,8 +196,8 @@ async fn tells_of_it(cx: &CheckCx, at: usize) -> Verdict {
     let odd = asking_for(cx, at).await?;
     let limit = cx.limits().event().max(cx.limits().load_balancer());
     let (events, balancer) = (odd.events(), odd.balancer());
-    let told = reported_or_carried(PROTOCOLS[at].1);
-    let more = (&events, &balancer).becomes(told).within(limit).await?;
+    let outcome = reported_or_carried(PROTOCOLS[at].1);
+    let more = (&events, &balancer).becomes(outcome).within(limit).await?;
     if more {
         cx.record("more-than-declared", PROTOCOLS[at].1);
     }
