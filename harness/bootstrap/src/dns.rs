@@ -96,7 +96,7 @@ pub(crate) fn cloud_by_name(objects: &Objects, workloads: &[Workload]) -> Option
 }
 
 /// The names in the `hostAliases` of a workload, with their addresses.
-fn aliases(objects: &Objects, workload: &Workload) -> Vec<(String, String)> {
+pub(crate) fn aliases(objects: &Objects, workload: &Workload) -> Vec<(String, String)> {
     let spec = workload.object.and_then(|index| objects.all[index].node.at(spec_path(workload.kind)));
     let items = spec.and_then(|spec| spec.get("hostAliases")).map(Node::items).unwrap_or_default();
     let of_item = |item: &Node| {

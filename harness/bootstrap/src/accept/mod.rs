@@ -3,11 +3,13 @@
 //! Kinds that the embedded API server does not serve are checked only for what they share with other kinds: their
 //! metadata and the Pods they create.
 
+mod admission;
 mod answer;
 mod form;
 mod order;
 mod owners;
 mod rules;
+mod twice;
 
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::{WorkloadKind, template_path};
@@ -28,6 +30,8 @@ pub(crate) fn answer(objects: &Objects) -> Answer {
         one(objects, index, object, &mut answer);
     }
     order::check(objects, &mut answer);
+    twice::check(objects, &mut answer);
+    admission::check(objects, &mut answer);
     answer
 }
 

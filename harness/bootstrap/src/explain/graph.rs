@@ -114,7 +114,7 @@ fn label(model: &Model, _state: &State, from: usize, to: usize) -> String {
         (Fact::Runs(..), Fact::Addressed(_)) => "not started: reads status.hostIP from",
         (Fact::Runs(..), _) => "not started",
         (Fact::Works(..), Fact::ServicesAnswer(_)) => "reaches the API server through",
-        (Fact::Works(..), Fact::DnsAnswers(_)) => "looks up its cloud through",
+        (Fact::Works(..), Fact::DnsAnswers(_)) => "looks up names through",
         (Fact::Works(..) | Fact::Serves(_), _) => "does not work",
         (Fact::Untainted(..), Fact::Never(_)) => "stays",
         (Fact::Untainted(..), _) => "removed after",

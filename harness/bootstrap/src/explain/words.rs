@@ -3,6 +3,7 @@
 use super::chain::Chain;
 use super::step::Step;
 use crate::cluster::{Cni, KubeProxy};
+use crate::known::ApiServer;
 use crate::model::{Fact, Model, State};
 use crate::workload::Role;
 
@@ -116,9 +117,12 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
         Fact::Addressed(n) => wait.addressed(n),
         Fact::Initialised(n) => wait.initialised(n),
         Fact::ServicesAnswer(n) => wait.services_answer(n),
-        Fact::DnsAnswers(n) => {
-            format!("cluster DNS does not answer on Node {}: it waits for {}", wait.node(n), wait.what)
-        }
+        Fact::DnsAnswers(n) => match wait.target {
+            Fact::DnsRuns => {
+                format!("cluster DNS does not answer on Node {}: none of its Pods works", wait.node(n))
+            }
+            _ => format!("cluster DNS does not answer on Node {}: it waits for {}", wait.node(n), wait.what),
+        },
         Fact::DnsRuns => format!("cluster DNS is {}", wait.what),
         Fact::Accepted => format!("the manifests are not installed: {}", wait.what),
         Fact::StorageWorks => format!("the storage system runs as Pods and waits for {}", wait.what),
@@ -187,7 +191,13 @@ impl Waiting<'_> {
             Fact::ServicesAnswer(_) => {
                 format!("{head}: it reaches the API server by its Service address and waits for {what}")
             }
-            Fact::DnsAnswers(_) => format!("{head}: it looks up its cloud by name and waits for {what}"),
+            Fact::DnsAnswers(_) => {
+                let by_name = match self.model.set.api_servers[w as usize] {
+                    ApiServer::ClusterName(_) => "the API server",
+                    _ => "its cloud",
+                };
+                format!("{head}: it looks up {by_name} by name and waits for {what}")
+            }
             _ => self.waits(&head),
         }
     }

@@ -1,12 +1,13 @@
 //! How a program finds the API server: the Service address, an address of its own, or a kubeconfig, and whether it can read
 //! that file.
 
+use super::address::SERVICE;
 use super::kubeconfig::{Kubeconfig, find as kubeconfig};
-use crate::manifest::{Objects, Place};
-use crate::workload::{Condition, Hindrance, Stage, TOKEN_FOLDER, Workload};
+use crate::manifest::{Node, Object, Objects, Place};
+use crate::workload::{Condition, Hindrance, Stage, TOKEN_FOLDER, Workload, spec_path};
 
 /// The variable with the port of the API server.
-const PORT: &str = "KUBERNETES_SERVICE_PORT";
+pub(super) const PORT: &str = "KUBERNETES_SERVICE_PORT";
 
 /// How a workload reaches the API server.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +20,8 @@ pub(crate) enum ApiServer {
     Named,
     /// By the loopback address of its Node.
     Loopback(Place),
+    /// By the address of its Node (`status.hostIP`).
+    OwnNode(Place),
     /// By a kubeconfig that only control planes have.
     FileOfKubeadm(Place),
 }
@@ -27,40 +30,55 @@ pub(crate) enum ApiServer {
 pub(crate) fn api_server(objects: &Objects, workload: &Workload) -> ApiServer {
     let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty());
     if let Some((url, place)) = flag("master") {
-        return by_url(&url, place);
+        return by_url(objects, workload, &url, place);
     }
     if flag("kubeconfig").is_some() {
         return match kubeconfig(objects, workload) {
-            Some(Kubeconfig::Text { server: Some(server), place, .. }) => by_url(&server, place),
+            Some(Kubeconfig::Text { server: Some(server), place, .. }) => {
+                by_url(objects, workload, &server, place)
+            }
             Some(Kubeconfig::OfKubeadm { place, .. }) => ApiServer::FileOfKubeadm(place),
             _ => ApiServer::Named,
         };
     }
     match host_variable(objects, workload) {
-        Some((Some(host), _)) if is_loopback(&host) && other_port(port_variable(workload)) => {
+        Some((Host::Known(host), _)) if is_loopback(&host) && other_port(port_variable(workload)) => {
             ApiServer::Named
         }
-        Some((Some(host), place)) => by_host(&host, place),
-        Some((None, _)) => ApiServer::Named,
-        None => ApiServer::Service,
+        Some((Host::Known(host), place)) => by_alias(objects, workload, &host, place),
+        Some((Host::OwnNode, place)) => ApiServer::OwnNode(place),
+        Some((Host::Hidden, _)) => ApiServer::Named,
+        None => match of_another_service(objects, workload) {
+            Some(_) => ApiServer::Named,
+            None => ApiServer::Service,
+        },
     }
 }
 
-/// The value of `KUBERNETES_SERVICE_HOST`, if the manifests set it; the value is `None` if they do not show it.
-fn host_variable(objects: &Objects, workload: &Workload) -> Option<(Option<String>, Place)> {
+/// A host that a variable sets.
+pub(super) enum Host {
+    Known(String),
+    /// The address of the Pod's Node.
+    OwnNode,
+    /// The manifests do not show the value.
+    Hidden,
+}
+
+/// The value of `KUBERNETES_SERVICE_HOST`, if the manifests set it.
+pub(super) fn host_variable(objects: &Objects, workload: &Workload) -> Option<(Host, Place)> {
     const NAME: &str = "KUBERNETES_SERVICE_HOST";
     for container in workload.containers.iter().filter(|container| !container.init) {
         if let Some((_, value, place)) = container.env.iter().rev().find(|(name, ..)| name == NAME) {
-            return Some((Some(value.clone()), place.clone()));
+            return Some((Host::Known(value.clone()), place.clone()));
         }
         if container.env_names.iter().any(|name| name == NAME) {
-            return Some((None, workload.spec_place.clone()));
+            return Some(of_field(objects, workload, NAME));
         }
         for (kind, name) in &container.env_from {
             let object = objects.find(kind, &workload.namespace, name);
             let data = object.and_then(|o| o.node.get("data").or_else(|| o.node.get("stringData")));
             if let (Some(object), Some(value)) = (object, data.and_then(|data| data.get(NAME))) {
-                let shown = value.scalar().filter(|_| *kind == "ConfigMap");
+                let shown = value.scalar().filter(|_| *kind == "ConfigMap").map_or(Host::Hidden, Host::Known);
                 return Some((shown, object.place(value)));
             }
         }
@@ -68,10 +86,35 @@ fn host_variable(objects: &Objects, workload: &Workload) -> Option<(Option<Strin
     None
 }
 
+/// A host that a field of the Pod provides, or something that the manifests do not contain.
+fn of_field(objects: &Objects, workload: &Workload, variable: &str) -> (Host, Place) {
+    let hidden = (Host::Hidden, workload.spec_place.clone());
+    let Some(object) = workload.object.map(|index| &objects.all[index]) else { return hidden };
+    let spec = object.node.at(spec_path(workload.kind));
+    let containers = spec.and_then(|spec| spec.get("containers")).map(Node::items).unwrap_or_default();
+    let items = containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items);
+    let own = items.into_iter().find(|item| item.text_at("name") == Some(variable));
+    let field = own.and_then(|own| own.at(&["valueFrom", "fieldRef", "fieldPath"]));
+    match field {
+        Some(field) if field.text() == Some("status.hostIP") => (Host::OwnNode, object.place(field)),
+        _ => hidden,
+    }
+}
+
+/// A Service `kubernetes` next to the workload: its variables replace those of the API server's Service
+/// (`getServiceEnvVarMap`).
+fn of_another_service<'o>(objects: &'o Objects, workload: &Workload) -> Option<&'o Object> {
+    let object = &objects.all[workload.object?];
+    let links = object.node.at(spec_path(workload.kind))?.get("enableServiceLinks").and_then(Node::bool);
+    let service = objects.find("Service", &workload.namespace, "kubernetes")?;
+    let headless = service.node.at(&["spec", "clusterIP"]).and_then(Node::text) == Some("None");
+    (workload.namespace != "default" && links != Some(false) && !headless).then_some(service)
+}
+
 /// `KUBERNETES_SERVICE_PORT`, if the manifests set it to a value that they show.
-fn port_variable(workload: &Workload) -> Option<&str> {
-    let mut variables = workload.containers.iter().filter(|c| !c.init).flat_map(|c| &c.env);
-    variables.find(|(name, ..)| name == PORT).map(|(_, port, _)| port.as_str())
+pub(super) fn port_variable(workload: &Workload) -> Option<&str> {
+    let variables = workload.containers.iter().filter(|c| !c.init).flat_map(|c| &c.env);
+    variables.filter(|(name, ..)| name == PORT).last().map(|(_, port, _)| port.as_str())
 }
 
 /// Whether a port of the loopback address is not that of kubeadm's API server: then a proxy may listen there.
@@ -79,14 +122,14 @@ fn other_port(port: Option<&str>) -> bool {
     port.is_some_and(|port| port != "6443")
 }
 
-fn is_loopback(host: &str) -> bool {
+pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost" || host == "::1" || host.starts_with("127.")
 }
 
-fn by_url(url: &str, place: Place) -> ApiServer {
+fn by_url(objects: &Objects, workload: &Workload, url: &str, place: Place) -> ApiServer {
     match loopback_port(url) {
         Some(port) if other_port(Some(port)) => ApiServer::Named,
-        _ => by_host(host_of(url), place),
+        _ => by_alias(objects, workload, host_of(url), place),
     }
 }
 
@@ -97,12 +140,21 @@ fn loopback_port(url: &str) -> Option<&str> {
     is_loopback(host_of(url)).then(|| authority.rsplit_once(':').map_or("443", |(_, port)| port))
 }
 
+/// The same for a host that the Pod's `hostAliases` may know.
+fn by_alias(objects: &Objects, workload: &Workload, host: &str, place: Place) -> ApiServer {
+    let aliases = crate::dns::aliases(objects, workload);
+    match aliases.iter().find(|(name, _)| name == host) {
+        Some((_, address)) => by_host(address, place),
+        None => by_host(host, place),
+    }
+}
+
 fn by_host(host: &str, place: Place) -> ApiServer {
     if is_loopback(host) {
         ApiServer::Loopback(place)
     } else if host == "kubernetes" || host == "kubernetes.default" || in_cluster(host) {
         ApiServer::ClusterName(place)
-    } else if host == "10.96.0.1" {
+    } else if host == SERVICE {
         ApiServer::Service
     } else {
         ApiServer::Named
@@ -120,8 +172,8 @@ pub(super) fn local_proxy(objects: &Objects, workload: &Workload) -> Option<Cond
         };
         (loopback_port(&server)?.to_owned(), place)
     } else {
-        let (host, place) = host_variable(objects, workload)?;
-        is_loopback(&host?).then_some(())?;
+        let (Host::Known(host), place) = host_variable(objects, workload)? else { return None };
+        is_loopback(&host).then_some(())?;
         (port_variable(workload)?.to_owned(), place)
     };
     let words =
@@ -136,7 +188,7 @@ pub(crate) fn in_cluster(host: &str) -> bool {
 }
 
 /// The host of a URL or of `host:port`.
-fn host_of(url: &str) -> &str {
+pub(super) fn host_of(url: &str) -> &str {
     let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
     let authority = rest.split('/').next().unwrap_or_default();
     match authority.strip_prefix('[') {
@@ -183,7 +235,7 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
             String::from("use the address of the API server"),
         ));
     }
-    if let (Some((Some(host), place)), None) = (host_variable(objects, workload), flag("kubeconfig"))
+    if let (Some((Host::Known(host), place)), None) = (host_variable(objects, workload), flag("kubeconfig"))
         && host.is_empty()
     {
         // `InClusterConfig` refuses an empty host.
@@ -193,6 +245,22 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
             place,
             String::from("remove KUBERNETES_SERVICE_HOST, or set it to the address of the API server"),
         ));
+    }
+    if let (None, None, Some(service)) =
+        (host_variable(objects, workload), flag("kubeconfig"), of_another_service(objects, workload))
+    {
+        return Some(Hindrance::new(
+            Stage::Work,
+            format!(
+                "Service/kubernetes in the namespace {} replaces the address of the API server in its variables",
+                workload.namespace
+            ),
+            service.at(),
+            String::from("rename the Service, or set 'enableServiceLinks: false'"),
+        ));
+    }
+    if let Some(fault) = super::address::fault(objects, workload) {
+        return Some(fault);
     }
     if let Some((port, place)) = wrong_port(objects, workload) {
         return Some(Hindrance::new(
@@ -220,8 +288,8 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
 
 /// The port of the Service, which the kubelet sets, next to a loopback address: nothing listens there.
 fn wrong_port(objects: &Objects, workload: &Workload) -> Option<(&'static str, Place)> {
-    let (host, place) = host_variable(objects, workload)?;
-    let loopback = is_loopback(&host?) && workload.flag("kubeconfig").is_none();
+    let (Host::Known(host), place) = host_variable(objects, workload)? else { return None };
+    let loopback = is_loopback(&host) && workload.flag("kubeconfig").is_none();
     let mut containers = workload.containers.iter().filter(|container| !container.init);
     let set = containers.any(|c| c.env_names.iter().any(|name| name == PORT) || !c.env_from.is_empty());
     (loopback && !set).then_some(("443", place))

@@ -1,7 +1,8 @@
 //! The file of `--kubeconfig`: where it comes from, and whether the user of the container may read it.
 
+use super::kubeconfig_text::{fault, server_of};
 use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{Workload, spec_path};
+use crate::workload::{TOKEN_FOLDER, Workload, spec_path};
 
 /// Kubeconfigs that kubeadm writes on control planes, readable by root only.
 const OF_KUBEADM: &[&str] = &[
@@ -10,6 +11,9 @@ const OF_KUBEADM: &[&str] = &[
     "/etc/kubernetes/controller-manager.conf",
     "/etc/kubernetes/scheduler.conf",
 ];
+
+/// The kubeconfig of the kubelet.
+const OF_KUBELET: &str = "/etc/kubernetes/kubelet.conf";
 
 /// What is known of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +46,16 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
     let user = user_of(spec, container);
     if let Some(host) = volume.get("hostPath") {
         let on_node = joined(host.text_at("path")?, &relative);
+        if on_node == OF_KUBELET {
+            return Some(Kubeconfig::Unreadable {
+                why: format!(
+                    "its kubeconfig {path} is that of the kubelet, which may neither list all Nodes nor remove their \
+                     taints (node authorizer, NodeRestriction)"
+                ),
+                place: object.place(host),
+                advice: String::from("use a service account, or a kubeconfig with an identity of its own"),
+            });
+        }
         return OF_KUBEADM.contains(&on_node.as_str()).then(|| Kubeconfig::OfKubeadm {
             readable: user.is_none_or(|user| user == 0),
             place: object.place(host),
@@ -105,20 +119,21 @@ fn of_object(
             advice: String::from("set defaultMode to 0444, or set fsGroup"),
         };
     }
+    let is_there = |file: &str| {
+        let containers = spec.get("containers").map(Node::items).unwrap_or_default();
+        let mounts = containers.iter().filter_map(|own| own.get("volumeMounts")).flat_map(Node::items);
+        let mut paths = mounts.into_iter().filter_map(|mount| mount.text_at("mountPath"));
+        inside(file, TOKEN_FOLDER).is_some() || paths.any(|path| inside(file, path).is_some())
+    };
+    if let Some((what, advice)) = (!encoded).then(|| fault(&text, &is_there)).flatten() {
+        return Kubeconfig::Unreadable {
+            why: format!("its kubeconfig {path} {what}"),
+            place: found.at(),
+            advice,
+        };
+    }
     let server = (!encoded).then(|| server_of(&text)).flatten();
     Kubeconfig::Text { text, server, place: found.at() }
-}
-
-/// The server of the current context, or of the only cluster.
-fn server_of(text: &str) -> Option<String> {
-    let file: serde_json::Value = serde_saphyr::from_str(text).ok()?;
-    let named = |list: &str, name: &str| {
-        let items = file[list].as_array().map(Vec::as_slice).unwrap_or_default();
-        items.iter().find(|item| item["name"] == name).or_else(|| items.first()).cloned()
-    };
-    let context = named("contexts", file["current-context"].as_str().unwrap_or_default());
-    let cluster = context.as_ref().and_then(|own| own["context"]["cluster"].as_str()).unwrap_or_default();
-    named("clusters", cluster)?["cluster"]["server"].as_str().map(str::to_owned)
 }
 
 fn user_of(spec: &Node, container: &Node) -> Option<i64> {

@@ -12,7 +12,8 @@ impl<'n> Rules<'n> {
         Rules(node.map(Node::items).unwrap_or_default())
     }
 
-    /// Whether a rule matches a request for a resource, `resource` or `resource/subresource`.
+    /// Whether a rule matches a request for a resource, `resource` or `resource/subresource`. Rules for certain names only
+    /// do not count: those of the boot's objects are not known.
     fn matches(&self, group: &str, resource: &str, operations: &[&str], namespaced: bool) -> bool {
         self.0.iter().any(|rule| {
             let texts = |key: &str| rule.get(key).map(Node::texts).unwrap_or_default();
@@ -33,8 +34,12 @@ impl<'n> Rules<'n> {
                     resources.iter().any(|own| ways.contains(own))
                 }
             };
-            // A request is converted if the rule names another version of its group (matchPolicy Equivalent).
-            scope && lists(&texts("apiGroups"), group) && named && operations.iter().any(|o| lists(&given, o))
+            // All resources of the boot are served in one version only, so a rule for another one matches nothing, even
+            // with the matchPolicy Equivalent.
+            let version = lists(&texts("apiVersions"), "v1");
+            let of_all = texts("resourceNames").is_empty();
+            let listed = scope && version && of_all && lists(&texts("apiGroups"), group) && named;
+            listed && operations.iter().any(|operation| lists(&given, operation))
         })
     }
 
@@ -46,6 +51,11 @@ impl<'n> Rules<'n> {
     /// Binding of Pods to Nodes.
     pub(super) fn bindings(&self) -> bool {
         self.matches("", "pods/binding", &["CREATE"], true)
+    }
+
+    /// Requests for the tokens of service accounts, without which a kubelet cannot mount them.
+    pub(super) fn tokens(&self) -> bool {
+        self.matches("", "serviceaccounts/token", &["CREATE"], true)
     }
 
     /// Updates of Nodes.
@@ -79,7 +89,9 @@ impl<'n> Rules<'n> {
         match kind {
             WorkloadKind::Deployment => made("apps", "replicasets"),
             WorkloadKind::CronJob => made("batch", "jobs"),
-            _ => false,
+            // Their controllers record the revision of the template before they create Pods.
+            WorkloadKind::DaemonSet | WorkloadKind::StatefulSet => made("apps", "controllerrevisions"),
+            WorkloadKind::ReplicaSet | WorkloadKind::Job | WorkloadKind::Pod => false,
         }
     }
 }

@@ -1,15 +1,19 @@
 //! What exists besides the workloads: objects that they refer to, permissions, webhooks.
 
 mod accounts;
+mod address;
 mod api_server;
+mod classes;
 mod expressions;
 mod kubeconfig;
+mod kubeconfig_text;
 mod leases;
 mod matching;
 mod pod_security;
 mod policies;
 mod quotas;
 mod references;
+mod requests;
 mod rights;
 mod roles;
 mod webhooks;

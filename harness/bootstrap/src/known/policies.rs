@@ -13,6 +13,7 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
     for (workload, condition) in workloads.iter_mut().zip(shared) {
         workload.conditions.extend(condition);
     }
+    super::requests::apply(objects, workloads);
     let counts: Vec<(String, i128)> =
         workloads.iter().map(|w| (w.namespace.clone(), i128::from(w.replicas.max(1)))).collect();
     for (workload, served) in workloads.iter_mut().zip(schedulers) {
@@ -35,12 +36,14 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
             }
         }
         super::pod_security::apply(objects, object, workload);
+        workload.hindrances.extend(super::classes::refused(objects, object, workload));
         workload.conditions.extend(separate_accounts(workload));
         workload.conditions.extend(super::made_by_others(objects, assumed, workload));
         workload.hindrances.extend(super::accounts::unlisted_secret(objects, object, workload));
         if matches!(workload.role, Role::Ccm | Role::NodeManager) {
             workload.hindrances.extend(super::api_server::without_connection(objects, workload));
             workload.conditions.extend(super::api_server::local_proxy(objects, workload));
+            workload.conditions.extend(super::address::usual_port(objects, workload));
         }
         if let Some((host, place)) = crate::dns::unknown_to_the_node(objects, workload) {
             let words =
@@ -54,7 +57,7 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
         let pods =
             counts.iter().filter(|(namespace, _)| *namespace == workload.namespace).map(|(_, n)| n).sum();
         super::quotas::apply(objects, object, workload, pods);
-        super::expressions::apply(objects, workload);
+        super::expressions::apply(objects, assumed, workload);
         limits(objects, workload);
     }
 }

@@ -1,5 +1,6 @@
 //! Resource quotas and limit ranges of a namespace, as admission applies them to the Pods of a workload.
 
+use super::requests::of_pod;
 use crate::manifest::{Entry, Node, Object, Objects};
 use crate::workload::{Condition, Hindrance, Stage, Workload, WorkloadKind, spec_path};
 use embedded_objects::billionths;
@@ -28,7 +29,6 @@ pub(super) fn apply(objects: &Objects, object: &Object, workload: &mut Workload,
             record(quota, workload, answer);
         }
     }
-    default_requests(&ranges, spec, workload);
 }
 
 fn record(object: &Object, workload: &mut Workload, answer: Answer) {
@@ -60,7 +60,7 @@ fn items<'r>(range: &'r Object, kind: &'static str) -> impl Iterator<Item = &'r 
 
 /// What a container requests, or is limited to (`side`), of a resource, after API defaulting and the defaults of limit
 /// ranges.
-fn of_container(ranges: &[&Object], container: &Node, side: &str, resource: &str) -> Option<i128> {
+pub(super) fn of_container(ranges: &[&Object], container: &Node, side: &str, resource: &str) -> Option<i128> {
     let own = |side: &str| amount(container.at(&["resources", side, resource]));
     let default = |field: &str| {
         let all = ranges.iter().flat_map(|range| items(range, "Container"));
@@ -167,25 +167,6 @@ fn far<'r>(ratios: &'r Node, range: &Object, spec: &Node) -> Option<&'r Entry> {
 /// A ratio is a quantity too, in billionths.
 const BILLION: i128 = 1_000_000_000;
 
-/// Requests that only limit ranges add, if a small Node has no room for them.
-fn default_requests(ranges: &[&Object], spec: &Node, workload: &mut Workload) {
-    for (resource, spare) in crate::workload::SPARE {
-        let own = spec.get("containers").map(Node::items).unwrap_or_default();
-        let stated = own.iter().any(|container| {
-            ["requests", "limits"].iter().any(|side| container.at(&["resources", side, resource]).is_some())
-        });
-        let sum: i128 = own.iter().filter_map(|c| of_container(ranges, c, "requests", resource)).sum();
-        let (Some(range), false, true) = (ranges.first(), stated, sum > spare) else { continue };
-        let all = items(range, "Container").find_map(|item| {
-            ["defaultRequest", "default", "max", "min"].iter().find_map(|field| item.at(&[*field, resource]))
-        });
-        let shown = all.and_then(Node::scalar).unwrap_or_default();
-        let words =
-            format!("a Node has room for its requests ({resource}: {shown}, from LimitRange/{})", range.name);
-        workload.conditions.push(Condition { words, place: range.at() });
-    }
-}
-
 /// What a quota does with the Pods, by resource.
 fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object], pods: i128) -> Vec<Answer> {
     let title = format!("ResourceQuota/{}", quota.name);
@@ -222,17 +203,9 @@ fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object],
                 }
             },
         };
-        let all: Option<i128> = spec
-            .get("containers")
-            .map(Node::items)
-            .unwrap_or_default()
-            .iter()
-            .map(|container| of_container(ranges, container, side, resource))
-            .sum();
-        let inits = spec.get("initContainers").map(Node::items).unwrap_or_default();
-        let complete = inits.iter().all(|c| of_container(ranges, c, side, resource).is_some());
+        let all = of_pod(spec, ranges, side, resource);
         // Only cpu and memory have to be stated by every container.
-        answers.push(match all.filter(|_| complete) {
+        answers.push(match all {
             None if matches!(resource, "cpu" | "memory") => {
                 refuses(format!("each of their containers must state {side}.{resource}"))
             }

@@ -38,7 +38,9 @@ struct Row(&'static str, Need, &'static str, &'static str, &'static [&'static st
 /// Rows AUTH-01 to -11, which every CCM on the framework needs. Without load balancers AUTH-07 and -08 are unused, so
 /// they never decide a boot.
 const ROWS: &[Row] = &[
-    Row("AUTH-01", Need::Initialise, "", "nodes", &["list", "watch"]),
+    Row("AUTH-01", Need::Initialise, "", "nodes", &["list"]),
+    // Without it the CCM lists the Nodes again and again (client-go, `ListAndWatch`), so each is initialised, but late.
+    Row("AUTH-01", Need::Other, "", "nodes", &["watch"]),
     Row("AUTH-02", Need::Other, "", "nodes", &["get"]),
     Row("AUTH-03", Need::Initialise, "", "nodes", &["update"]),
     Row("AUTH-04", Need::Other, "", "nodes", &["patch"]),
@@ -169,6 +171,8 @@ fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
                     };
                     let own = super::roles::built_in(&known).unwrap_or_default().into_iter();
                     rules.extend(own.map(|rule| Rule { node: RuleSource::BuiltIn(rule), namespace }));
+                    let added = super::roles::added(objects, &known).into_iter();
+                    rules.extend(added.map(|node| Rule { node: RuleSource::Written(node), namespace }));
                 }
             }
         }

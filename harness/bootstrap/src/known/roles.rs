@@ -34,20 +34,55 @@ impl BuiltIn {
 /// The rules of a built-in role, `NAME` or `NAMESPACE/NAME`; `None` if a new cluster has no such role.
 pub(super) fn built_in(name: &str) -> Option<Vec<BuiltIn>> {
     let mut lines = TEXT.lines();
-    let head = lines.find(|line| is_role(line, name))?;
+    lines.find(|line| is_role(line, name))?;
     let mut rules: Vec<BuiltIn> = rules_below(lines);
-    // An aggregated role has the rules of all roles with its label.
-    for key in head.split_whitespace().filter_map(|word| word.strip_prefix("aggregates=")) {
-        let label = format!("label={key}");
+    for label in gathered_labels(name) {
         let mut lines = TEXT.lines();
         while let Some(line) = lines.next() {
-            let words: Vec<&str> = line.split_whitespace().collect();
-            if words.first() == Some(&"role") && words.contains(&label.as_str()) {
+            if label_of(line) == Some(label) {
                 rules.extend(rules_below(lines.clone()));
             }
         }
     }
     Some(rules)
+}
+
+/// The labels of the roles whose rules an aggregated built-in role has, also by way of other built-in roles: `admin` gathers
+/// `edit`, which gathers `view`.
+fn gathered_labels(name: &str) -> Vec<&'static str> {
+    let of_role = |name: &str| {
+        let head = TEXT.lines().find(|line| is_role(line, name));
+        head.into_iter().flat_map(str::split_whitespace).filter_map(|word| word.strip_prefix("aggregates="))
+    };
+    let mut all: Vec<&'static str> = of_role(name).collect();
+    let mut next = 0;
+    while let Some(label) = all.get(next).copied() {
+        next += 1;
+        for line in TEXT.lines().filter(|line| label_of(line) == Some(label)) {
+            for more in of_role(line.split_whitespace().nth(1).unwrap_or_default()) {
+                if !all.contains(&more) {
+                    all.push(more);
+                }
+            }
+        }
+    }
+    all
+}
+
+/// The label of the role whose head is this line.
+fn label_of(line: &'static str) -> Option<&'static str> {
+    let is_head = line.starts_with("role ");
+    line.split_whitespace().filter(|_| is_head).find_map(|word| word.strip_prefix("label="))
+}
+
+/// The rules that ClusterRoles of the manifests add to an aggregated built-in role.
+pub(super) fn added<'o>(objects: &'o Objects, built_in: &str) -> Vec<&'o Node> {
+    let gathered = gathered_labels(built_in);
+    let is_gathered = |object: &&Object| {
+        let labels = labels(object.node.at(&["metadata", "labels"]));
+        gathered.iter().any(|label| labels.get(*label).is_some_and(|value| value == "true"))
+    };
+    objects.of_kind("ClusterRole").filter(is_gathered).flat_map(|role| rules_of(objects, role)).collect()
 }
 
 fn is_role(line: &str, name: &str) -> bool {
@@ -101,6 +136,7 @@ mod tests {
         assert!(!grants("system:node", ("", "nodes", "delete")));
         assert!(!grants("view", ("", "nodes", "update")));
         assert!(grants("view", ("", "services", "watch")));
+        assert!(grants("admin", ("", "services", "watch")), "admin gathers edit, which gathers view");
         assert!(built_in("system:unknown").is_none());
     }
 }

@@ -11,6 +11,10 @@ pub(crate) struct Guards {
     pub(crate) pods: bool,
     /// Binding of Pods to Nodes.
     pub(crate) bindings: bool,
+    /// Requests for tokens of service accounts.
+    pub(crate) tokens: bool,
+    /// Creation of the revisions of DaemonSets and StatefulSets.
+    pub(crate) revisions: bool,
     /// Creation of ReplicaSets.
     pub(crate) replica_sets: bool,
     /// Creation of Jobs.
@@ -53,7 +57,8 @@ impl Webhook {
         let between = match kind {
             WorkloadKind::Deployment => self.guards.replica_sets,
             WorkloadKind::CronJob => self.guards.jobs,
-            _ => false,
+            WorkloadKind::DaemonSet | WorkloadKind::StatefulSet => self.guards.revisions,
+            WorkloadKind::ReplicaSet | WorkloadKind::Job | WorkloadKind::Pod => false,
         };
         self.guards.pods || between
     }
@@ -137,6 +142,8 @@ fn guards(webhook: &Node) -> Guards {
     Guards {
         pods: rules.pods(),
         bindings: rules.bindings(),
+        tokens: rules.tokens(),
+        revisions: rules.owners(WorkloadKind::DaemonSet),
         replica_sets: rules.owners(WorkloadKind::Deployment),
         jobs: rules.owners(WorkloadKind::CronJob),
         deployments: rules.creation("deployments"),

@@ -126,6 +126,8 @@ pub(super) fn webhooks(checked: &Checked, report: &mut Report) {
         let guarded: Vec<&str> = [
             (webhook.guards.pods, "pods"),
             (webhook.guards.bindings, "pods/binding"),
+            (webhook.guards.tokens, "serviceaccounts/token"),
+            (webhook.guards.revisions, "controllerrevisions"),
             (webhook.guards.replica_sets, "replicasets"),
             (webhook.guards.jobs, "jobs"),
             (webhook.guards.nodes, "nodes"),

@@ -8,7 +8,7 @@ use crate::known::{
     missing, namespace_labels, webhooks,
 };
 use crate::manifest::{Objects, Place};
-use crate::workload::{Condition, Ref, Role, Stage, Taint, Workload, workloads};
+use crate::workload::{Condition, Ref, Role, Stage, Taint, Workload, mounts_token, workloads};
 use std::collections::HashMap;
 
 /// The contents of the manifests, independent of the cluster.
@@ -24,6 +24,10 @@ pub(crate) struct Set {
     /// The webhooks that intercept its Pods and its leases, by workload.
     pub(crate) asked: Vec<Vec<usize>>,
     pub(crate) asked_for_leases: Vec<Vec<usize>>,
+    /// The webhooks that are sent the binding of its Pods to a Node, by workload.
+    pub(crate) asked_for_bindings: Vec<Vec<usize>>,
+    /// The webhooks that are sent the kubelets' requests for the tokens of its Pods, by workload.
+    pub(crate) asked_for_tokens: Vec<Vec<usize>>,
     /// Whether the cloud of a CCM is reached by a DNS name, as far as the manifests show.
     pub(crate) cloud_by_name: Option<bool>,
     /// Objects other than workloads that the API server refuses.
@@ -105,6 +109,15 @@ impl Set {
                 is_guarded && hook.asks_about(&labels, &Default::default())
             })
         };
+        // A binding and a request for a token have no labels.
+        let in_namespace = |workload: &Workload, guards: &dyn Fn(&Webhook) -> bool| {
+            let namespace = namespace_labels(objects, &workload.namespace);
+            chosen(&|hook: &Webhook| guards(hook) && hook.asks_about(&namespace, &Default::default()))
+        };
+        let asked_for_tokens = |workload: &Workload| match mounts_token(objects, workload) {
+            true => in_namespace(workload, &|hook| hook.guards.tokens),
+            false => Vec::new(),
+        };
         let of_ccm = |w: &Workload| {
             if matches!(w.role, Role::Ccm | Role::NodeManager) {
                 gaps(objects, assumed, w)
@@ -117,6 +130,8 @@ impl Set {
             gaps: all.iter().map(of_ccm).collect(),
             asked: all.iter().map(asked_for_pods).collect(),
             asked_for_leases: all.iter().map(asked_for_leases).collect(),
+            asked_for_bindings: all.iter().map(|w| in_namespace(w, &|hook| hook.guards.bindings)).collect(),
+            asked_for_tokens: all.iter().map(asked_for_tokens).collect(),
             cloud_by_name: crate::dns::cloud_by_name(objects, &all),
             node_manager: assumed.any("NodeManager"),
             api_servers: all.iter().map(|w| api_server(objects, w)).collect(),

@@ -176,9 +176,9 @@ impl Model<'_> {
                 body.push(self.never(words, Some(term.place.clone()), Some(change)));
             }
         }
-        for hook in 0..set.webhooks.len() {
-            if set.webhooks[hook].guards.bindings && workload.node_name.is_none() {
-                body.push(self.answer_of(hook));
+        if workload.node_name.is_none() {
+            for hook in &set.asked_for_bindings[index] {
+                body.push(self.answer_of(*hook));
             }
         }
         body
@@ -258,6 +258,9 @@ impl Model<'_> {
         let (w, set) = (number(index), self.set);
         let workload = &set.workloads[index];
         let mut body = self.hindrances(index, Stage::Start);
+        for hook in &set.asked_for_tokens[index] {
+            body.push(self.answer_of(*hook));
+        }
         for reference in set.missing[index].iter().filter(|r| r.stage == Stage::Start) {
             let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
             let words = format!("{}{key} does not exist", reference.title());
@@ -312,6 +315,12 @@ impl Model<'_> {
                 self.needs_at(Fact::DnsAnswers(n), place.clone(), change.clone()),
                 self.needs_at(Fact::ServicesAnswer(n), spec_place, change),
             ],
+            ApiServer::OwnNode(_) if self.machines[node].control_plane => Vec::new(),
+            ApiServer::OwnNode(place) => {
+                let words =
+                    "it looks for the API server at the address of its Node, and only control planes run one";
+                vec![self.never(words.to_owned(), Some(place.clone()), change)]
+            }
             ApiServer::Loopback(place) | ApiServer::FileOfKubeadm(place) => {
                 let loopback = matches!(set.api_servers[index], ApiServer::Loopback(_));
                 let words = match (self.machines[node].control_plane, loopback) {

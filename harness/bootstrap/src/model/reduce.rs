@@ -38,6 +38,8 @@ impl Set {
             webhooks: self.webhooks.iter().map(moved).collect(),
             asked: kept.iter().map(|w| self.asked[*w].clone()).collect(),
             asked_for_leases: kept.iter().map(|w| self.asked_for_leases[*w].clone()).collect(),
+            asked_for_bindings: kept.iter().map(|w| self.asked_for_bindings[*w].clone()).collect(),
+            asked_for_tokens: kept.iter().map(|w| self.asked_for_tokens[*w].clone()).collect(),
             cloud_by_name: self.cloud_by_name,
             refused: self.refused.clone(),
             unknown: self.unknown.clone(),

@@ -112,7 +112,9 @@ fn short(cell: &Cell) -> String {
 /// The conditions of `boots if`; they are the same in every cell.
 fn conditions(checkup: &Checkup) -> String {
     let all = checkup.cells.first().map(|cell| cell.conditions.as_slice()).unwrap_or_default();
-    all.iter().map(|condition| format!("boots if {} [{}]\n", condition.text, condition.place)).collect()
+    let never = checkup.cells.iter().all(|cell| cell.outcome == Outcome::Deadlock);
+    let when = if never { "without these obstacles, boots if" } else { "boots if" };
+    all.iter().map(|condition| format!("{when} {} [{}]\n", condition.text, condition.place)).collect()
 }
 
 /// Cells with the same explanation are printed together.

@@ -9,9 +9,15 @@ use super::selector::{Labels, labels};
 use super::{Container, fields, hindrance, outside, role, runtime_class, sub_path, token, variables};
 use crate::manifest::{Node, Object, Objects, Place};
 
-/// Every workload of the set.
+/// Every workload of the set. Of one that is there twice, the last counts: it updates the others.
 pub(crate) fn workloads(objects: &Objects) -> Vec<Workload> {
-    let pairs = objects.all.iter().enumerate();
+    let is_last = |(index, object): &(usize, &Object)| {
+        let same = |later: &&Object| {
+            later.kind == object.kind && later.name == object.name && later.namespace == object.namespace
+        };
+        object.name.is_empty() || !objects.all[index + 1..].iter().any(|later| same(&later))
+    };
+    let pairs = objects.all.iter().enumerate().filter(is_last);
     let mut all: Vec<Workload> = pairs.filter_map(|(index, object)| workload(index, object)).collect();
     for workload in &mut all {
         workload.priority = priority(objects, workload);

@@ -77,6 +77,18 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             format!("remove the sysctl '{name}'"),
         ));
     }
+    for volume in spec.get("volumes").map(Node::items).unwrap_or_default() {
+        let medium = volume.at(&["emptyDir", "medium"]).and_then(|node| Some((node, node.text()?)));
+        let unknown = |medium: &str| !matches!(medium, "" | "Memory") && !medium.starts_with("HugePages");
+        if let Some((node, medium)) = medium.filter(|(_, medium)| unknown(medium)) {
+            all.push(Hindrance::new(
+                Stage::Start,
+                format!("the kubelet knows no storage medium '{medium}' for an emptyDir"),
+                object.place(node),
+                String::from("write Memory, or remove 'medium'"),
+            ));
+        }
+    }
     for container in each_container(spec) {
         let (user, not_root) = identity(spec, container);
         if let Some(user) = user.filter(|user| not_root && user.int() == Some(0)) {

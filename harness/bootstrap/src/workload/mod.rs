@@ -31,4 +31,4 @@ pub(crate) use taint::{
     CONTROL_PLANE, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Toleration, UNINITIALIZED, UNREACHABLE, borne,
 };
 pub use taint::{Effect, Taint};
-pub(crate) use token::FOLDER as TOKEN_FOLDER;
+pub(crate) use token::{FOLDER as TOKEN_FOLDER, mounts_token};

@@ -25,7 +25,7 @@ pub(crate) const SPARE: [(&str, i128); 3] = [
 const LEAST_MEMORY: i128 = (48 << 20) * 1_000_000_000;
 
 /// Kernel settings that a kubelet allows every Pod to change (`pkg/kubelet/sysctl/safe_sysctls.go`).
-pub(crate) const SAFE_SYSCTLS: [&str; 11] = [
+pub(crate) const SAFE_SYSCTLS: [&str; 12] = [
     "kernel.shm_rmid_forced",
     "net.ipv4.ip_local_port_range",
     "net.ipv4.tcp_syncookies",
@@ -37,6 +37,7 @@ pub(crate) const SAFE_SYSCTLS: [&str; 11] = [
     "net.ipv4.tcp_keepalive_intvl",
     "net.ipv4.tcp_keepalive_probes",
     "net.ipv4.tcp_rmem",
+    "net.ipv4.tcp_wmem",
 ];
 
 /// The conditions found so far.
@@ -70,7 +71,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Cond
     for container in spec.get("containers").map(Node::items).unwrap_or_default() {
         program(&mut conditions, container);
     }
-    room(&mut conditions, spec);
+    devices(&mut conditions, spec);
     pod(&mut conditions, spec);
     for volume in spec.get("volumes").map(Node::items).unwrap_or_default() {
         one_volume(&mut conditions, volume);
@@ -161,7 +162,9 @@ fn program(conditions: &mut Conditions, container: &Node) {
         let named = program.scalar().unwrap_or_default();
         conditions.add(program, format!("the image '{image}' contains the program '{named}'"));
     }
-    if let Some(hook) = container.at(&["lifecycle", "postStart"]) {
+    // The kubelet itself carries out a sleep.
+    let hook = container.at(&["lifecycle", "postStart"]).filter(|hook| hook.get("sleep").is_none());
+    if let Some(hook) = hook {
         let name = container.text_at("name").unwrap_or_default();
         conditions.add(
             hook,
@@ -195,32 +198,8 @@ fn amount(node: &Node) -> Option<i128> {
     billionths(&node.scalar()?)
 }
 
-/// Conditions on the resources of a Node.
-fn room(conditions: &mut Conditions, spec: &Node) {
-    let mut wanted: Vec<(String, i128, &Node)> = Vec::new();
-    let containers = spec.get("containers").map(Node::items).unwrap_or_default();
-    let of_pod = spec.get("resources").into_iter();
-    let lists = containers.iter().filter_map(|container| container.get("resources")).chain(of_pod);
-    for resources in lists {
-        // A limit without a request is also the request (API defaulting).
-        let requests = resources.get("requests").map(Node::entries).unwrap_or_default();
-        let limits = resources.get("limits").map(Node::entries).unwrap_or_default();
-        let only_limited = limits.iter().filter(|limit| requests.iter().all(|own| own.key != limit.key));
-        for entry in requests.iter().chain(only_limited) {
-            let Some(amount) = amount(&entry.value) else { continue };
-            match wanted.iter_mut().find(|(name, ..)| *name == entry.key) {
-                Some((_, sum, _)) => *sum = sum.saturating_add(amount),
-                None => wanted.push((entry.key.clone(), amount, &entry.value)),
-            }
-        }
-    }
-    for (name, sum, at) in wanted {
-        let spare = SPARE.iter().find(|(known, _)| *known == name).map_or(0, |(_, spare)| *spare);
-        if sum > spare {
-            let shown = at.scalar().unwrap_or_default();
-            conditions.add(at, format!("a Node has room for its requests ({name}: {shown})"));
-        }
-    }
+/// Conditions on devices of a Node.
+fn devices(conditions: &mut Conditions, spec: &Node) {
     for claim in spec.get("resourceClaims").map(Node::items).unwrap_or_default() {
         let name = claim.text_at("name").unwrap_or_default();
         conditions.add(claim, format!("a driver satisfies the resource claim '{name}'"));

@@ -1,14 +1,12 @@
-//! What a RuntimeClass of the manifests adds to the Pods that name it: node labels, tolerations, overhead (admission plugin
+//! What a RuntimeClass of the manifests adds to the Pods that name it: node labels and tolerations (admission plugin
 //! `RuntimeClass`).
 
 use super::hindrance::Hindrance;
 use super::kind::spec_path;
-use super::outside::{Condition, SPARE};
 use super::placement::{node_selector, tolerations};
 use super::pods::Workload;
 use super::refs::Stage;
-use crate::manifest::{Node, Objects};
-use embedded_objects::billionths;
+use crate::manifest::Objects;
 
 /// Adds the settings of the workload's RuntimeClass.
 pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
@@ -33,16 +31,5 @@ pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
             }
         }
         workload.tolerations.extend(tolerations(class, scheduling));
-    }
-    for entry in class.node.at(&["overhead", "podFixed"]).map(Node::entries).unwrap_or_default() {
-        let spare = SPARE.iter().find(|(name, _)| *name == entry.key).map_or(0, |(_, spare)| *spare);
-        let Some(shown) = entry.value.scalar() else { continue };
-        if billionths(&shown).is_some_and(|amount| amount > spare) {
-            let words = format!(
-                "a Node has room for the overhead of RuntimeClass/{} ({}: {shown})",
-                class.name, entry.key
-            );
-            workload.conditions.push(Condition { words, place: class.place(&entry.value) });
-        }
     }
 }

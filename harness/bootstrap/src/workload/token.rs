@@ -3,6 +3,7 @@
 
 use super::hindrance::Hindrance;
 use super::kind::{WorkloadKind, spec_path};
+use super::pods::Workload;
 use super::refs::Stage;
 use crate::manifest::{Node, Object, Objects, Place};
 
@@ -44,6 +45,20 @@ pub(super) fn without_token(
         since: 0,
         edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "true")),
     })
+}
+
+/// Whether a kubelet has to request a token before the Pods of the workload start.
+pub(crate) fn mounts_token(objects: &Objects, workload: &Workload) -> bool {
+    let field = "automountServiceAccountToken";
+    let Some(object) = workload.object.map(|index| &objects.all[index]) else { return true };
+    let Some(spec) = object.node.at(spec_path(workload.kind)) else { return true };
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let sources =
+        volumes.iter().filter_map(|volume| volume.at(&["projected", "sources"])).flat_map(Node::items);
+    let projected = sources.into_iter().any(|source| source.get("serviceAccountToken").is_some());
+    let account = objects.find("ServiceAccount", &workload.namespace, &workload.service_account);
+    let automount = spec.get(field).or_else(|| account.and_then(|account| account.node.get(field)));
+    projected || automount.and_then(Node::bool) != Some(false)
 }
 
 fn mount_at_folder(container: &Node) -> Option<&Node> {

@@ -4,6 +4,7 @@
 mod admission;
 mod control_plane;
 mod pods;
+mod requests;
 
 use super::bootstrap;
 use serde_json::Value;

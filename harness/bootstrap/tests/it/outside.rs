@@ -130,9 +130,10 @@ fn objects_other_than_the_workload_may_block_it() {
                   metadata: {name: p}\nspec: {policyName: p, validationActions: [Deny]}\n";
     boots_if(&with_document(policy), "ValidatingAdmissionPolicy/p");
     let hook = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingWebhookConfiguration\nmetadata: {name: h}\n\
-                webhooks: [{name: w, clientConfig: {url: 'https://a.example'}, rules: [{apiGroups: [''], apiVersions: [v1], \
+                webhooks: [{name: w.example.org, admissionReviewVersions: [v1], sideEffects: None, clientConfig: {url: \
+                'https://a.example'}, rules: [{apiGroups: [''], apiVersions: [v1], \
                 resources: [pods], operations: [CREATE]}]}]\n";
-    boots_if(&with_document(hook), "the webhook 'w' of ValidatingWebhookConfiguration/h");
+    boots_if(&with_document(hook), "the webhook 'w.example.org' of ValidatingWebhookConfiguration/h");
     let network = "apiVersion: networking.k8s.io/v1\nkind: NetworkPolicy\nmetadata: {name: net, namespace: kube-system}\n\
                    spec: {podSelector: {}, policyTypes: [Egress]}\n";
     // Network policies do not apply on the host's network.

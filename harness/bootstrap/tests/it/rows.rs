@@ -74,6 +74,8 @@ kind: ValidatingWebhookConfiguration
 metadata: {name: hook}
 webhooks:
   - name: a.example.org
+    admissionReviewVersions: [v1]
+    sideEffects: None
     clientConfig: {service: {name: hook, namespace: kube-system}}
     rules: [{apiGroups: [""], apiVersions: [v1], resources: [nodes], operations: [UPDATE]}]
 "#;

@@ -1,11 +1,14 @@
 //! Variants of a manifest that boots on the measured clusters, area by area: those that boot and those that do not. They
 //! were not applied to real clusters; the verdicts follow from the source of Kubernetes 1.36.
 
+mod addresses;
+mod admission;
 mod api_server;
 mod leases;
 mod limits;
 mod mixed;
 mod order;
+mod roles;
 mod static_pods;
 mod tokens;
 mod webhooks;

@@ -114,7 +114,7 @@ fn runtime_classes_and_profiles() {
     boots_if(&with(&class("")), handler);
     boots_if(&with(&class("scheduling: {nodeSelector: {kubernetes.io/os: linux}}\n")), handler);
     boots_if(&with(&class("overhead: {podFixed: {memory: 100Mi}}\n")), handler);
-    boots_if(&with(&class("overhead: {podFixed: {memory: 1Ti}}\n")), "room for the overhead");
+    boots_if(&with(&class("overhead: {podFixed: {memory: 1Ti}}\n")), "with the overhead of RuntimeClass/box");
     never_boots(&with(&class("scheduling: {nodeSelector: {box: 'yes'}}\n")), "box=yes");
     never_boots(
         &with(&class("scheduling: {nodeSelector: {node-role.kubernetes.io/control-plane: other}}\n")),

@@ -1,0 +1,110 @@
+//! The address at which a program looks for the API server: whether one can be there.
+
+use super::api_server::{Host, PORT, host_of, host_variable, is_loopback, port_variable};
+use super::kubeconfig::{Kubeconfig, find as kubeconfig};
+use crate::manifest::{Objects, Place};
+use crate::workload::{Condition, Hindrance, Stage, Workload};
+
+/// The first address of the Service network of kubeadm, which is that of the API server's Service.
+pub(super) const SERVICE: &str = "10.96.0.1";
+
+/// The parts of an address, as far as the manifests show them.
+struct Address {
+    host: String,
+    port: String,
+    /// Whether the manifests state the port; otherwise it is that of the Service, which the kubelet sets, or of the scheme.
+    states_port: bool,
+    is_encrypted: bool,
+    place: Place,
+}
+
+/// The address of the workload; `None` if it is the usual one, or the manifests do not show it.
+fn address(objects: &Objects, workload: &Workload) -> Option<Address> {
+    let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty());
+    if let Some((url, place)) = flag("master") {
+        return Some(of_url(&url, place));
+    }
+    if flag("kubeconfig").is_some() {
+        return match kubeconfig(objects, workload)? {
+            Kubeconfig::Text { server: Some(server), place, .. } => Some(of_url(&server, place)),
+            _ => None,
+        };
+    }
+    let (Host::Known(host), place) = host_variable(objects, workload)? else { return None };
+    let port = port_variable(workload);
+    let is_set = port.is_some() || sets_port(workload);
+    // A port that a Secret contains is not known.
+    let port = match (port, is_set) {
+        (Some(port), _) => port.to_owned(),
+        (None, true) => return None,
+        (None, false) => "443".to_owned(),
+    };
+    Some(Address { host, port, states_port: is_set, is_encrypted: true, place })
+}
+
+/// Whether a container sets the variable of the port, to a value that may be unknown.
+fn sets_port(workload: &Workload) -> bool {
+    let mut containers = workload.containers.iter().filter(|container| !container.init);
+    containers.any(|c| c.env_names.iter().any(|name| name == PORT) || !c.env_from.is_empty())
+}
+
+fn of_url(url: &str, place: Place) -> Address {
+    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let authority = rest.split('/').next().unwrap_or_default();
+    let after_host = authority.rsplit_once(']').map_or(authority, |(_, after)| after);
+    let stated = after_host.rsplit_once(':').map(|(_, port)| port);
+    let is_encrypted = scheme != "http";
+    let usual = if is_encrypted { "443" } else { "80" };
+    Address {
+        host: host_of(url).to_owned(),
+        port: stated.unwrap_or(usual).to_owned(),
+        states_port: stated.is_some(),
+        is_encrypted,
+        place,
+    }
+}
+
+/// What keeps the API server from being at the address.
+pub(super) fn fault(objects: &Objects, workload: &Workload) -> Option<Hindrance> {
+    let Address { host, port, is_encrypted, place, .. } = address(objects, workload)?;
+    let never = |words: String, advice: &str| {
+        Some(Hindrance::new(Stage::Work, words, place.clone(), advice.to_owned()))
+    };
+    let right = "set the address of the API server, without a scheme, and its port";
+    if port.is_empty() {
+        // `InClusterConfig` refuses an empty port like an empty host.
+        let words = format!("{PORT} is empty, so it does not find the API server and exits");
+        return never(words, "remove the variable, or set it to the port of the API server");
+    }
+    if host.contains("://") || host.contains('/') {
+        return never(format!("KUBERNETES_SERVICE_HOST is '{host}', which is not a host"), right);
+    }
+    if host.contains("$(") {
+        let words = format!("no variable before it replaces '{host}', so it does not find the API server");
+        return never(words, "define the variable first, or set the address of the API server");
+    }
+    if host == SERVICE && port != "443" {
+        let words = format!("the Service of the API server has port 443, and it uses port {port}");
+        return never(words, "use port 443 with the address of the Service");
+    }
+    if !is_encrypted && !is_loopback(&host) {
+        let words = format!("it connects to the API server at {host} without TLS, which that refuses");
+        return never(words, "write https:// before the address of the API server");
+    }
+    None
+}
+
+/// What an address with the port of the Service depends on: kubeadm's API servers listen on port 6443.
+pub(super) fn usual_port(objects: &Objects, workload: &Workload) -> Option<Condition> {
+    let Address { host, port, states_port, place, .. } = address(objects, workload)?;
+    let by_name = host.parse::<std::net::IpAddr>().is_err();
+    // A name may be that of a load balancer.
+    if port != "443" || host == SERVICE || is_loopback(&host) || (by_name && states_port) {
+        return None;
+    }
+    if host == "kubernetes" || host == "kubernetes.default" || super::api_server::in_cluster(&host) {
+        return None;
+    }
+    let why = if states_port { "" } else { ", since no port is set" };
+    Some(Condition { words: format!("the API server listens on port 443 of {host}{why}"), place })
+}
