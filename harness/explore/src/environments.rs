@@ -80,7 +80,7 @@ impl Lane<'_, '_> {
         };
         let tried = self.all.handle.block_on(carry_out(&session, plan));
         drop(session);
-        if matches!(tried.outcome, Outcome::Diverges(_) | Outcome::Error(_)) {
+        if !matches!(tried.outcome, Outcome::Agrees | Outcome::NotReached) {
             self.leave();
         }
         Ok(tried)

@@ -255,15 +255,22 @@ impl Shared<'_> {
         Ok(())
     }
 
-    /// Carries out a plan; if the environment failed, once more in a new one.
+    /// Carries out a plan; if the environment failed or the CCM did not start, once more in a new one.
+    ///
+    /// # Errors
+    /// The CCM starts in neither: no other plan would show more.
     fn tried_twice(&self, lane: &mut Lane<'_, '_>, plan: &Plan) -> Result<Tried, String> {
         let tried = lane.trial(plan)?;
-        match &tried.outcome {
-            Outcome::Error(why) if !self.stop.is_cancelled() => {
+        let again = match &tried.outcome {
+            Outcome::Error(why) | Outcome::NotStarted(why) if !self.stop.is_cancelled() => {
                 tracing::debug!(%plan, why, "tried again in a new environment");
-                lane.trial(plan)
+                lane.trial(plan)?
             }
-            _ => Ok(tried),
+            _ => tried,
+        };
+        match again.outcome {
+            Outcome::NotStarted(why) if !self.stop.is_cancelled() => Err(why),
+            _ => Ok(again),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::point::Point;
 use crate::scenario::Scenario;
-use harness_clouds::Effect;
+use harness_clouds::{Effect, Op};
 use harness_clusters::RequestEffect;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -27,6 +27,8 @@ pub enum Pattern {
     AnswerLost,
     /// The answer does not have the form of the API.
     Malformed,
+    /// A list begins with a page without items; the items follow on the next one.
+    EmptyPage,
     /// The CCM is killed before the request takes effect, and starts again.
     KilledBefore,
     /// The CCM is killed when the request has taken effect and is not answered, and starts again.
@@ -39,6 +41,8 @@ pub enum Pattern {
     Unseen,
     /// The CCM's watches show a step, and those that follow it without a wait, some seconds later, in order.
     Delayed,
+    /// The cloud's lists show the state before a step for some seconds, while look-ups of one object are up to date.
+    ListsBehind,
     /// The CCM is killed after a step and starts again, and its watches and cached lists show the state before the step
     /// for some seconds.
     StaleStart,
@@ -46,6 +50,8 @@ pub enum Pattern {
     TakenOverBefore,
     /// The leader is killed when the request has taken effect and is not answered, and a standby takes over.
     TakenOverAfter,
+    /// Another client has the Lease during a step, so that the leader ends, and then gives it up.
+    LeaseLost,
 }
 
 /// All patterns.
@@ -58,15 +64,18 @@ pub const PATTERNS: &[Pattern] = &[
     Pattern::RequestLost,
     Pattern::AnswerLost,
     Pattern::Malformed,
+    Pattern::EmptyPage,
     Pattern::KilledBefore,
     Pattern::KilledAfter,
     Pattern::Down,
     Pattern::WatchesLost,
     Pattern::Unseen,
     Pattern::Delayed,
+    Pattern::ListsBehind,
     Pattern::StaleStart,
     Pattern::TakenOverBefore,
     Pattern::TakenOverAfter,
+    Pattern::LeaseLost,
 ];
 
 /// What a fault at the API server needs.
@@ -87,15 +96,18 @@ impl Pattern {
             Pattern::RequestLost => "request-lost",
             Pattern::AnswerLost => "answer-lost",
             Pattern::Malformed => "malformed",
+            Pattern::EmptyPage => "empty-page",
             Pattern::KilledBefore => "killed-before",
             Pattern::KilledAfter => "killed-after",
             Pattern::Down => "down",
             Pattern::WatchesLost => "watches-lost",
             Pattern::Unseen => "unseen",
             Pattern::Delayed => "delayed",
+            Pattern::ListsBehind => "lists-behind",
             Pattern::StaleStart => "stale-start",
             Pattern::TakenOverBefore => "taken-over-before",
             Pattern::TakenOverAfter => "taken-over-after",
+            Pattern::LeaseLost => "lease-lost",
         }
     }
 
@@ -110,6 +122,7 @@ impl Pattern {
             Pattern::RequestLost => "is lost before it takes effect",
             Pattern::AnswerLost => "takes effect and its answer is lost",
             Pattern::Malformed => "takes effect and its answer is malformed",
+            Pattern::EmptyPage => "is answered with a page without items before the others",
             Pattern::KilledBefore => "does not take effect, as the CCM is killed; it starts again",
             Pattern::KilledAfter => "takes effect, and the CCM is killed before the answer; it starts again",
             Pattern::Down => "happens while the CCM does not run; it starts afterwards",
@@ -118,6 +131,7 @@ impl Pattern {
                 "and the next one happen while the CCM has no watches; it sees only the result"
             }
             Pattern::Delayed => "is shown to the CCM only some seconds later",
+            Pattern::ListsBehind => "happens, and the cloud's lists show it only some seconds later",
             Pattern::StaleStart => {
                 "happens; the CCM is killed and starts again, and sees the state before for some seconds"
             }
@@ -125,6 +139,7 @@ impl Pattern {
             Pattern::TakenOverAfter => {
                 "takes effect, and the leader is killed before the answer; a standby takes over"
             }
+            Pattern::LeaseLost => "happens while another client has the Lease, so that the leader ends",
         }
     }
 
@@ -139,7 +154,7 @@ impl Pattern {
 
     /// Whether a second replica has to be ready to take over.
     pub(crate) fn needs_standby(self) -> bool {
-        matches!(self, Pattern::TakenOverBefore | Pattern::TakenOverAfter)
+        matches!(self, Pattern::TakenOverBefore | Pattern::TakenOverAfter | Pattern::LeaseLost)
     }
 
     /// Whether it is about a step, and not about a request.
@@ -149,7 +164,9 @@ impl Pattern {
             | Pattern::WatchesLost
             | Pattern::Unseen
             | Pattern::Delayed
-            | Pattern::StaleStart => true,
+            | Pattern::ListsBehind
+            | Pattern::StaleStart
+            | Pattern::LeaseLost => true,
             Pattern::Conflict
             | Pattern::TooMany
             | Pattern::Failure
@@ -158,6 +175,7 @@ impl Pattern {
             | Pattern::RequestLost
             | Pattern::AnswerLost
             | Pattern::Malformed
+            | Pattern::EmptyPage
             | Pattern::KilledBefore
             | Pattern::KilledAfter
             | Pattern::TakenOverBefore
@@ -199,6 +217,7 @@ impl Pattern {
             Pattern::RequestLost => (Effect::Refuse, 1),
             Pattern::AnswerLost => (Effect::LoseAnswer { ms: None }, 1),
             Pattern::Malformed => (Effect::Malformed, 1),
+            Pattern::EmptyPage => (Effect::EmptyFirstPage, 1),
             Pattern::KilledBefore | Pattern::TakenOverBefore => (Effect::Hang { ms: None }, 1),
             Pattern::KilledAfter | Pattern::TakenOverAfter => (Effect::LoseAnswer { ms: Some(120_000) }, 1),
             _ => return None,
@@ -212,9 +231,10 @@ impl Pattern {
                 // Nothing else writes to what is deleted without conditions.
                 self.at_api_server().is_some() && !(self == Pattern::Conflict && verb == "delete")
             }
-            // A read has no effect that could be lost.
+            // A read has no effect that could be lost, and only a list has pages.
             Point::Cloud { operation, .. } => {
                 self.at_cloud().is_some()
+                    && (self != Pattern::EmptyPage || *operation == Op::LbList)
                     && (operation.is_write()
                         || !matches!(
                             self,
@@ -239,7 +259,6 @@ impl fmt::Display for Pattern {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_clouds::Op;
 
     fn scenario(name: &str) -> Scenario {
         Scenario::built_in(&[name.to_owned()]).expect("a scenario").remove(0)
@@ -252,6 +271,9 @@ mod tests {
         let life = scenario("service-life");
         assert!(!Pattern::AnswerLost.fits(&read, &life) && Pattern::AnswerLost.fits(&write, &life));
         assert!(!Pattern::Conflict.fits(&write, &life) && !Pattern::Down.fits(&write, &life));
+        let list = Point::Cloud { operation: Op::LbList, object: String::new(), nth: 1 };
+        assert!(Pattern::EmptyPage.fits(&list, &life) && !Pattern::EmptyPage.fits(&read, &life));
+        assert!(Pattern::LeaseLost.fits(&Point::Step { step: 0 }, &life));
         assert!(Pattern::Down.fits(&Point::Step { step: 0 }, &life));
         assert!(!Pattern::Unseen.fits(&Point::Step { step: 0 }, &life), "nothing happens in the next step");
         assert!(Pattern::Unseen.fits(&Point::Step { step: 2 }, &scenario("quick-edits")));

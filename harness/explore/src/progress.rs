@@ -9,12 +9,13 @@ use crate::scenario::{Scenario, Step};
 use crate::world::World;
 use futures::FutureExt;
 use futures::future::{Either, select};
+use harness_clouds::{Effect, Fault as CloudFault, Match, Op, fresh_id};
 use harness_clusters::{Asked, AuditQuery};
 use harness_core::check::CheckError;
 use harness_core::objects::show_entry;
 use harness_core::probe::{ReadError, pause, poll};
 use harness_session::Session;
-use harness_testkit::prelude::{CheckCx, Entry, Replica};
+use harness_testkit::prelude::{CheckCx, Entry, Replica, Subject, ends, is_back};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -153,6 +154,15 @@ impl Progress<'_> {
                 set_lag(session, false).await?;
                 broken
             }
+            Pattern::ListsBehind => {
+                let id = fresh_id();
+                session.cloud().inject(id, &lists_behind()).await?;
+                let broken = self.steps(step, after).await?;
+                pause(BEHIND).await;
+                session.cloud().clear_fault(id).await?;
+                broken
+            }
+            Pattern::LeaseLost => self.without_lease(step, after).await?,
             _ => {
                 let interruption = cx.interrupt_watches().await?;
                 let broken = self.steps(step, after).await?;
@@ -163,6 +173,37 @@ impl Progress<'_> {
         match broken {
             Some(broken) => Ok(Some(broken)),
             None => self.steps(after, all).await,
+        }
+    }
+
+    /// Some steps while another client has the Lease. The leader has to end, as it cannot know who works now.
+    async fn without_lease(&mut self, step: usize, after: usize) -> Result<Option<Broken>, CheckError> {
+        let cx = self.cx;
+        let leader = cx.active_replica().await?;
+        leader.will_end();
+        let stolen = cx.lease().steal().await?;
+        let broken = self.steps(step, after).await?;
+        let limit = cx.limits().step_down() + cx.limits().kubelet_report();
+        let ended = leader.becomes(ends()).within(limit).await;
+        stolen.let_go().await?;
+        let stayed = match ended {
+            Ok(_) => None,
+            Err(CheckError::Violation(violation)) => Some(Divergence {
+                subject: "the replicas".to_owned(),
+                expected: "a leader that has lost its Lease ends (HA-05)".to_owned(),
+                actual: violation.seen,
+            }),
+            Err(stop) => return Err(stop),
+        };
+        match (broken, stayed) {
+            (Some(broken), _) => Ok(Some(broken)),
+            (None, Some(stayed)) => {
+                Ok(Some(Broken { step, divergences: vec![stayed], requests: Requests::default() }))
+            }
+            (None, None) => {
+                leader.becomes(is_back()).within(cx.limits().start()).await?;
+                Ok(None)
+            }
         }
     }
 
@@ -299,6 +340,12 @@ async fn start(cx: &CheckCx) -> Result<(), CheckError> {
         replica.returns().await?;
     }
     Ok(())
+}
+
+/// Lists of the cloud that show the state of this moment until the fault is cleared.
+fn lists_behind() -> CloudFault {
+    let matching = Match { ops: vec![Op::InstanceList, Op::LbList, Op::RouteList], ..Match::default() };
+    CloudFault { matching, effect: Effect::Stale, calls: None, for_ms: None }
 }
 
 async fn set_lag(session: &Session, lags: bool) -> Result<(), CheckError> {

@@ -54,7 +54,7 @@ impl Trialed {
             Outcome::Agrees => (Ended::Agrees, String::new()),
             Outcome::Diverges(_) => (Ended::Diverges, String::new()),
             Outcome::NotReached => (Ended::NotReached, String::new()),
-            Outcome::Error(why) => (Ended::Error, why.clone()),
+            Outcome::NotStarted(why) | Outcome::Error(why) => (Ended::Error, why.clone()),
         };
         Trialed {
             scenario: plan.scenario.name.clone(),

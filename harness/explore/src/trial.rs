@@ -27,6 +27,8 @@ pub(crate) enum Outcome {
     Diverges(Broken),
     /// The CCM did not make a request at which a fault was to be.
     NotReached,
+    /// The CCM was deployed and did not start to work, so nothing was tried.
+    NotStarted(String),
     /// Cluster, cloud or harness failed.
     Error(String),
 }
@@ -42,7 +44,13 @@ pub(crate) struct Tried {
 pub(crate) async fn carry_out(session: &Arc<Session>, plan: &Plan) -> Tried {
     let began = Instant::now();
     let mut tried = match prepared(session).await {
-        Err(stop) => return Tried { outcome: Outcome::Error(stop.in_words()), points: Vec::new() },
+        Err(stop) => {
+            let outcome = match stop {
+                CheckError::Blocked { .. } => Outcome::NotStarted(stop.in_words()),
+                _ => Outcome::Error(stop.in_words()),
+            };
+            return Tried { outcome, points: Vec::new() };
+        }
         Ok(cx) => {
             let tried = session.unless_interrupted(attempt(session, &cx, plan)).await;
             let cleaned = async { Ok(cx.clean_up().await) };

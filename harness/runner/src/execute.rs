@@ -243,7 +243,16 @@ impl Begun {
         }
         let code = match output::broken() {
             // A reader of the output cannot see how the run ended.
-            Some(_) => exit::ENVIRONMENT,
+            Some(broken) => {
+                if broken.unread && !cancel.is_cancelled() {
+                    events.say(format!(
+                        "error: {}: lines of checks are missing there, so the exit code is {}; the report has all of them",
+                        broken.why,
+                        exit::ENVIRONMENT
+                    ));
+                }
+                exit::ENVIRONMENT
+            }
             None if cancel.is_cancelled() => INTERRUPTED,
             None => code,
         };

@@ -1,11 +1,12 @@
 //! The boot model's expectation for a profile's manifests, and its explanation for a cluster that did not boot.
 
+use crate::SessionError;
 use bootstrap::{
-    CloudEndpoint, Cluster, Cni, Effect, Expectation, Finding, Source, Taint, Topology, Version, YesNo,
-    expect,
+    CloudEndpoint, Cluster, Cni, Effect, Expectation, Finding, Level, Source, Taint, Topology, Version,
+    YesNo, expect,
 };
 use harness_clusters::{PlannedMachine, Role, planned_machines};
-use harness_config::{Deployment, DesiredCluster, Kubernetes, NodeIp, OwnCluster, Profile};
+use harness_config::{Deployment, DesiredCluster, Kubernetes, NodeIp, OwnCluster, Profile, RunPlan};
 use harness_core::check::chain;
 use harness_core::files;
 use std::path::PathBuf;
@@ -73,6 +74,33 @@ pub fn manifest_findings(
     };
     let said = expectation(profile, cluster, &[usual]).unwrap_or_else(anywhere);
     Some(said.map(|expectation| expectation.findings))
+}
+
+/// Whether the API server of the run's own cluster accepts the manifests, also those of an old release. The values of
+/// placeholders are not known, so fields with one do not count.
+///
+/// # Errors
+/// [`SessionError::Usage`]: the objects that it refuses, with file and line.
+pub(super) fn check_accepted(plan: &RunPlan) -> Result<(), SessionError> {
+    let cluster = plan.cluster.desired();
+    if cluster.own().is_none() {
+        return Ok(());
+    }
+    let profiles = std::iter::once(&plan.profile).chain(plan.old_release.as_ref().map(|old| &old.profile));
+    // Manifests that the model cannot read are left to the API server.
+    let findings = profiles.filter_map(|profile| manifest_findings(profile, cluster)?.ok()).flatten();
+    let refused: Vec<String> = findings
+        .filter(|finding| finding.id == "BOOT-API" && finding.level == Level::Must)
+        .filter(|finding| !finding.what.contains("${"))
+        .map(|finding| format!("{}: {}", finding.at(), finding.what))
+        .collect();
+    if refused.is_empty() {
+        return Ok(());
+    }
+    Err(SessionError::Usage(format!(
+        "the API server does not accept the manifests; 'ccm-conformance bootstrap check' shows what to change:\n  {}",
+        refused.join("\n  ")
+    )))
 }
 
 fn expected(profile: &Profile, clusters: &[Cluster]) -> Result<Expectation, String> {
@@ -323,6 +351,30 @@ mod tests {
         let expected = expectation(&profile, &single(), &[waits]);
         let summary = expected.expect("a deployment").expect("manifests").summary();
         assert!(summary.contains("deadlock"), "{summary}");
+    }
+
+    #[test]
+    fn manifests_that_no_api_server_accepts_are_refused_before_anything_is_started() {
+        let refusal = |replicas: &str| {
+            let folder = tempfile::tempdir().expect("a folder");
+            let good = std::fs::read_to_string(&variant("good-deployment").manifests[0]).expect("manifests");
+            let text = good.replacen("\n  replicas: 2\n", &format!("\n  replicas: {replicas}\n"), 1);
+            assert!(text.contains(replicas), "{text}");
+            let file = folder.path().join("ccm.yaml");
+            std::fs::write(&file, text).expect("written");
+            let wanted = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+            let cluster = wanted.cluster.clone().settled(harness_config::BackendKind::Embedded);
+            let mut plan = wanted.on(cluster);
+            plan.profile.manifests = vec![file];
+            let shown =
+                |error: SessionError| error.to_string().replace(&format!("{}/", folder.path().display()), "");
+            check_accepted(&plan).map_err(shown).err()
+        };
+        assert_eq!(refusal("2"), None);
+        assert_eq!(refusal("'${REPLICAS}'"), None);
+        let why = refusal("two").expect("refused");
+        assert!(why.contains("\n  ccm.yaml:"), "{why}");
+        assert!(why.contains("spec.replicas: expected a 32-bit integer, got the string 'two'"), "{why}");
     }
 
     #[test]

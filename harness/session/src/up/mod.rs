@@ -17,6 +17,7 @@ mod teardown;
 
 pub use prepared::Prepared;
 
+use super::boot::check_accepted;
 use super::choose::{check_hosting, check_image, check_real};
 use super::folder::RunDir;
 use super::manifests::{lease_of, manifests_of};
@@ -101,6 +102,7 @@ pub fn startable(plan: &RunPlan) -> Result<(), SessionError> {
     if let Some(old) = &plan.old_release {
         manifests_of(&old.profile)?;
     }
+    check_accepted(plan)?;
     check_hosting(plan)?;
     check_image(plan)?;
     check_real(plan)?;
