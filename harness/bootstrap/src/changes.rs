@@ -88,8 +88,8 @@ impl Set {
             }
             Change::FailOpen(hook) => {
                 self.webhooks[*hook as usize].guards = Default::default();
-                for asked in self.asked.iter_mut().chain(&mut self.asked_for_leases) {
-                    asked.retain(|own| *own != *hook as usize);
+                for asked in &mut self.asked {
+                    asked.forget(*hook as usize);
                 }
             }
         }

@@ -60,6 +60,12 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
             if answer.refusals.len() == before {
                 rules::of_kind(index, object, kind, answer);
             }
+            let workload = WorkloadKind::parse(&object.api_version, &object.kind);
+            if let Some(kind) = workload.filter(|kind| *kind != WorkloadKind::Pod)
+                && answer.refusals.len() == before
+            {
+                rules::of_pods(index, object, kind, answer);
+            }
         }
         _ => {
             metadata(&mut form, object);
@@ -68,6 +74,7 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
                 template(&mut form, kind, &object.node);
                 if answer.refusals.len() == before {
                     rules::of_template(index, object, kind, answer);
+                    rules::of_pods(index, object, kind, answer);
                 }
             }
         }

@@ -25,7 +25,32 @@ pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer
     }
 }
 
-/// Applies the rules for Pods to the Pods of a workload whose kind is not served.
+/// Applies the rules for Pods to the Pods of a workload: some of them concern only Pods, and not their template.
+pub(super) fn of_pods(index: usize, object: &Object, kind: WorkloadKind, answer: &mut Answer) {
+    let path = template_path(kind);
+    let (Some(pods), Some(template)) = (kinds::by_kind("v1", "Pod"), object.node.at(path)) else { return };
+    let mut spec = template.get("spec").map(Node::json).unwrap_or_default();
+    let of_template = |field: &str| template.at(&["metadata", field]).map(Node::json).unwrap_or_default();
+    // The controller adds a volume for each claim.
+    let claims = object.node.at(&["spec", "volumeClaimTemplates"]).map(Node::items).unwrap_or_default();
+    let names = claims.iter().filter_map(|claim| claim.at(&["metadata", "name"])?.text());
+    let volumes = names.map(|name| json!({"name": name, "persistentVolumeClaim": {"claimName": name}}));
+    let mut all = spec["volumes"].as_array().cloned().unwrap_or_default();
+    all.extend(volumes);
+    if spec.is_object() && !all.is_empty() {
+        spec["volumes"] = Value::Array(all);
+    }
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {"name": "pod", "namespace":
+        "default", "labels": of_template("labels"), "annotations": of_template("annotations")}});
+    let prefix = path.join(".");
+    if let Err(status) = created(pods, pod) {
+        causes(&status, template, |field, what| {
+            refuse(index, object, template, (field, &prefix, "."), what, answer);
+        });
+    }
+}
+
+/// Applies the rules that the embedded API server has no kind for: names, the template, the policy of Jobs.
 pub(super) fn of_template(index: usize, object: &Object, kind: WorkloadKind, answer: &mut Answer) {
     name(index, object, answer);
     let path = template_path(kind);
@@ -35,17 +60,7 @@ pub(super) fn of_template(index: usize, object: &Object, kind: WorkloadKind, ans
         answer.refusals.push(Refusal { object: index, place: object.at(), what, hint });
         return;
     };
-    let Some(pods) = kinds::by_kind("v1", "Pod") else { return };
-    let spec = template.get("spec").map(Node::json).unwrap_or_default();
-    let labels_of = template.at(&["metadata", "labels"]).map(Node::json).unwrap_or_default();
-    let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec,
-        "metadata": {"name": "pod", "namespace": "default", "labels": labels_of}});
     let prefix = path.join(".");
-    if let Err(status) = created(pods, pod) {
-        causes(&status, template, |field, what| {
-            refuse(index, object, template, (field, &prefix, "."), what, answer);
-        });
-    }
     if kind == WorkloadKind::StatefulSet {
         let own = labels(template.at(&["metadata", "labels"]));
         let selector = Selector::read(object.node.at(&["spec", "selector"]));
@@ -136,7 +151,10 @@ fn refuse(
     answer: &mut Answer,
 ) {
     let node = root.nearest(field);
-    if node.is_placeholder() {
+    // A volume with a placeholder cannot be checked, and then its mounts cannot either.
+    let volumes = [&["spec", "volumes"][..], &["spec", "template", "spec", "volumes"]];
+    let open = volumes.iter().any(|path| root.at(path).is_some_and(Node::holds_placeholder));
+    if node.is_placeholder() || (open && field.contains("volumeMounts") && what.starts_with("Not found")) {
         return;
     }
     let what = if field.is_empty() { what.to_owned() } else { format!("{prefix}{dot}{field}: {what}") };

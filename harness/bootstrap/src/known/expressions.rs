@@ -1,18 +1,12 @@
-//! ValidatingAdmissionPolicies: which requests of the boot they check, and what they answer when their expressions are
-//! constants. Other expressions are conditions.
+//! ValidatingAdmissionPolicies: which requests of the boot they check, and what their expressions answer. Expressions that
+//! the manifests do not decide are conditions.
 
 use super::Assumed;
+use super::evaluation::{Truth, truth};
 use super::matching::{Rules, namespace_labels};
+use super::request::Request;
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::{Condition, Hindrance, Labels, Selector, Stage, Workload, mounts_token};
-
-/// What is known of a list of expressions.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Answer {
-    Yes,
-    No,
-    Unknown,
-}
 
 /// Records what the policies of the manifests do with the workload.
 pub(super) fn apply(objects: &Objects, assumed: &Assumed, workload: &mut Workload) {
@@ -24,12 +18,15 @@ pub(super) fn apply(objects: &Objects, assumed: &Assumed, workload: &mut Workloa
                 binding.node.at(&["spec", "validationActions"]).map(Node::texts).unwrap_or_default();
             named == Some(policy.name.as_str()) && actions.iter().any(|action| action == "Deny")
         });
-        let checked = bindings.filter_map(|binding| {
+        for binding in bindings {
             let parameters = parameters((objects, assumed), policy, binding, workload);
-            Some((checked(objects, policy, binding, workload)?, parameters))
-        });
-        if let Some((checked, parameters)) = checked.min_by_key(|(checked, _)| *checked) {
-            one(policy, checked, parameters, workload);
+            let mut all = checked(objects, policy, binding, workload);
+            all.sort_by_key(|(checked, _)| *checked);
+            for (checked, request) in all {
+                if one(policy, checked, &request, parameters, workload) {
+                    break;
+                }
+            }
         }
     }
 }
@@ -86,16 +83,19 @@ enum Checked {
     Renewal,
 }
 
-/// The first requests of the boot that the policy checks, if there are any.
-fn checked(objects: &Objects, policy: &Object, binding: &Object, workload: &Workload) -> Option<Checked> {
-    let constraints = policy.node.at(&["spec", "matchConstraints"])?;
+/// The requests of the boot that the policy checks.
+fn checked(
+    objects: &Objects,
+    policy: &Object,
+    binding: &Object,
+    workload: &Workload,
+) -> Vec<(Checked, Request)> {
+    let mut all = Vec::new();
+    let Some(constraints) = policy.node.at(&["spec", "matchConstraints"]) else { return all };
     let own = binding.node.at(&["spec", "matchResources"]);
-    let labels = namespace_labels(objects, &workload.namespace);
-    let in_namespace =
-        chosen(Some(constraints), "namespaceSelector", &labels) && chosen(own, "namespaceSelector", &labels);
-    let of_pods = in_namespace
-        && chosen(Some(constraints), "objectSelector", &workload.labels)
-        && chosen(own, "objectSelector", &workload.labels);
+    let chooses =
+        |field: &str, labels: &Labels| chosen(Some(constraints), field, labels) && chosen(own, field, labels);
+    let in_namespace = |name: &str| chooses("namespaceSelector", &namespace_labels(objects, name));
     let has = |check: &dyn Fn(&Rules<'_>) -> bool| {
         let listed = Rules::of(constraints.get("resourceRules"));
         let narrowed =
@@ -104,35 +104,38 @@ fn checked(objects: &Objects, policy: &Object, binding: &Object, workload: &Work
             constraints.get("excludeResourceRules").is_some_and(|rules| check(&Rules::of(Some(rules))));
         check(&listed) && narrowed && !excluded
     };
-    if of_pods && has(&|rules| rules.pods()) || in_namespace && has(&|rules| rules.owners(workload.kind)) {
-        return Some(Checked::Creation);
-    }
-    // A binding and a request for a token have no labels.
-    let unlabelled = in_namespace
-        && chosen(Some(constraints), "objectSelector", &Labels::new())
-        && chosen(own, "objectSelector", &Labels::new());
-    if unlabelled && has(&|rules| rules.bindings()) {
-        return Some(Checked::Binding);
-    }
-    if unlabelled && has(&|rules| rules.tokens()) && mounts_token(objects, workload) {
-        return Some(Checked::Tokens);
+    if in_namespace(&workload.namespace) {
+        if chooses("objectSelector", &workload.labels) && has(&|rules| rules.pods()) {
+            all.push((Checked::Creation, Request::pod(objects, workload)));
+        }
+        if has(&|rules| rules.owners(workload.kind)) {
+            all.push((Checked::Creation, Request::owner(objects, workload)));
+        }
+        // A binding and a request for a token have no labels.
+        let unlabelled = chooses("objectSelector", &Labels::new());
+        if unlabelled && has(&|rules| rules.bindings()) {
+            all.push((Checked::Binding, Request::binding(objects, workload)));
+        }
+        if unlabelled && has(&|rules| rules.tokens()) && mounts_token(objects, workload) {
+            all.push((Checked::Tokens, Request::token(objects, workload)));
+        }
     }
     // The labels of Nodes and Leases are not known here, so a selector of objects leaves it open.
     if has(&|rules| rules.nodes()) {
-        return Some(Checked::Work);
+        all.push((Checked::Work, Request::node(objects, workload, "")));
     }
-    let (namespace, _) = super::leases::lease_of(workload)?;
-    let labels = namespace_labels(objects, &namespace);
-    if !chosen(Some(constraints), "namespaceSelector", &labels) || !chosen(own, "namespaceSelector", &labels)
-    {
-        return None;
+    let lease = super::leases::lease_of(workload).filter(|(namespace, _)| in_namespace(namespace));
+    if let Some((namespace, _)) = lease {
+        let request = |operation| Request::lease(objects, workload, operation, &namespace);
+        let updates = has(&|rules| rules.lease_updates());
+        match super::leases::lease_exists(objects, workload) {
+            true if updates => all.push((Checked::Work, request("UPDATE"))),
+            false if has(&|rules| rules.new_leases()) => all.push((Checked::Work, request("CREATE"))),
+            false if updates => all.push((Checked::Renewal, request("UPDATE"))),
+            _ => {}
+        }
     }
-    let updates = has(&|rules| rules.lease_updates());
-    match super::leases::lease_exists(objects, workload) {
-        true => updates.then_some(Checked::Work),
-        false if has(&|rules| rules.new_leases()) => Some(Checked::Work),
-        false => updates.then_some(Checked::Renewal),
-    }
+    all
 }
 
 /// Whether a selector in a field chooses these labels; an absent one chooses all.
@@ -141,23 +144,29 @@ fn chosen(node: Option<&Node>, field: &str, labels: &Labels) -> bool {
     selector.is_none_or(|selector| selector.chooses(labels))
 }
 
-fn one(policy: &Object, checked: Checked, parameters: Parameters, workload: &mut Workload) {
-    let spec = |field: &str| policy.node.at(&["spec", field]);
-    let all = |field: &str| {
-        let items = spec(field).map(Node::items).unwrap_or_default();
-        let answers: Vec<Answer> = items.iter().map(|item| constant(item.text_at("expression"))).collect();
-        match answers {
-            answers if answers.contains(&Answer::No) => Answer::No,
-            answers if answers.contains(&Answer::Unknown) => Answer::Unknown,
-            _ => Answer::Yes,
-        }
+/// Records what the policy does with one request; returns whether it is denied.
+fn one(
+    policy: &Object,
+    checked: Checked,
+    request: &Request,
+    parameters: Parameters,
+    workload: &mut Workload,
+) -> bool {
+    let items = |field: &str| policy.node.at(&["spec", field]).map(Node::items).unwrap_or_default();
+    let variable =
+        |item: &Node| Some((item.text_at("name")?.to_owned(), item.text_at("expression")?.to_owned()));
+    let variables: Vec<(String, String)> = items("variables").iter().filter_map(variable).collect();
+    let all = |field: &str, variables: &[(String, String)]| {
+        let of_item = |item: &Node| truth(item.text_at("expression").unwrap_or_default(), request, variables);
+        Truth::all(items(field).iter().map(of_item))
     };
-    let conditions = all("matchConditions");
+    // Conditions are evaluated before the variables.
+    let conditions = all("matchConditions", &[]);
     let answer = match parameters {
-        Parameters::There => all("validations"),
-        Parameters::AbsentAllowed => Answer::Yes,
-        Parameters::AbsentDenied => Answer::No,
-        Parameters::Unknown => Answer::Unknown,
+        Parameters::There => all("validations", &variables),
+        Parameters::AbsentAllowed => Truth::Yes,
+        Parameters::AbsentDenied => Truth::No,
+        Parameters::Unknown => Truth::Unknown,
     };
     let title = format!("ValidatingAdmissionPolicy/{}", policy.name);
     let (stage, what) = match checked {
@@ -166,32 +175,25 @@ fn one(policy: &Object, checked: Checked, parameters: Parameters, workload: &mut
         Checked::Tokens => (Stage::Start, "the tokens of its Pods"),
         Checked::Work | Checked::Renewal => (Stage::Work, "its writes"),
     };
-    let unselected = spec("matchConstraints").and_then(|node| node.get("objectSelector")).is_none();
-    match (conditions, answer) {
-        (Answer::No, _) | (_, Answer::Yes) => {}
-        _ if checked == Checked::Renewal => {
-            let words = format!("{title} lets it renew its Lease");
+    let unselected = policy.node.at(&["spec", "matchConstraints", "objectSelector"]).is_none();
+    let mut depends = |words: String| {
+        if !workload.conditions.iter().any(|known| known.words == words) {
             workload.conditions.push(Condition { words, place: policy.at() });
         }
-        (Answer::Yes, Answer::No) if checked < Checked::Work || unselected => {
+    };
+    match (conditions, answer) {
+        (Truth::No, _) | (_, Truth::Yes) => {}
+        _ if checked == Checked::Renewal => depends(format!("{title} lets it renew its Lease")),
+        (Truth::Yes, Truth::No) if checked < Checked::Work || unselected => {
             workload.hindrances.push(Hindrance::new(
                 stage,
                 format!("{title} denies {what}"),
                 policy.at(),
                 format!("change {title}, or remove its binding"),
             ));
+            return true;
         }
-        _ => {
-            let words = format!("the expressions of {title} allow its Pods and its writes");
-            workload.conditions.push(Condition { words, place: policy.at() });
-        }
+        _ => depends(format!("the expressions of {title} allow its Pods and its writes")),
     }
-}
-
-fn constant(expression: Option<&str>) -> Answer {
-    match expression.map(str::trim) {
-        Some("true") => Answer::Yes,
-        Some("false") => Answer::No,
-        _ => Answer::Unknown,
-    }
+    false
 }

@@ -91,25 +91,6 @@ fn limits(objects: &Objects, workload: &mut Workload) {
         let words = format!("MutatingAdmissionPolicy/{} changes nothing that the boot needs", object.name);
         workload.conditions.push(Condition { words, place: object.at() });
     }
-    for kind in ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"] {
-        for object in objects.of_kind(kind) {
-            for hook in object.node.get("webhooks").map(Node::items).unwrap_or_default() {
-                // Webhooks behind a Service of the set are part of the model.
-                let closed =
-                    hook.text_at("failurePolicy") != Some("Ignore") && super::webhooks::matters(hook);
-                let by_url = hook.at(&["clientConfig", "url"]).is_some();
-                let conditional = super::webhooks::conditional(hook);
-                if closed && (by_url || conditional) {
-                    let name = hook.text_at("name").unwrap_or_default();
-                    let words = format!(
-                        "the webhook '{name}' of {kind}/{} allows its Pods and its writes",
-                        object.name
-                    );
-                    workload.conditions.push(Condition { words, place: object.place(hook) });
-                }
-            }
-        }
-    }
     for object in objects.of_kind("NetworkPolicy") {
         // Network policies do not apply on the host's network.
         let selector = Selector::read(object.node.at(&["spec", "podSelector"]));

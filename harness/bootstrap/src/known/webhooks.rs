@@ -1,8 +1,11 @@
 //! Admission webhooks that block requests if they cannot be reached (`failurePolicy: Fail`, the default).
 
-use super::matching::Rules;
+use super::evaluation::{Truth, truth};
+use super::leases::{lease_exists, lease_of};
+use super::matching::{Rules, namespace_labels};
+use super::request::Request;
 use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{Labels, Selector, Workload, WorkloadKind};
+use crate::workload::{Condition, Labels, Selector, Workload, WorkloadKind, mounts_token};
 
 /// The requests that a webhook intercepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -40,31 +43,26 @@ pub(crate) struct Guards {
 pub(crate) struct Webhook {
     /// `ValidatingWebhookConfiguration/name`.
     pub(crate) title: String,
+    /// Its own name.
+    name: String,
     /// Index of its object, and of the webhook inside it.
     pub(crate) object: usize,
     pub(crate) index: usize,
     pub(crate) place: Place,
+    /// Where it begins.
+    at: Place,
     pub(crate) guards: Guards,
     /// The workloads behind its Service; `None` if it is reached by URL.
     pub(crate) backends: Option<Vec<usize>>,
     namespaces: Option<Selector>,
     objects: Option<Selector>,
+    /// The expressions of its conditions (CEL).
+    conditions: Vec<String>,
 }
 
 impl Webhook {
-    /// Whether it checks the creation of the Pods of a workload, or of what stands between them.
-    pub(crate) fn guards_creation(&self, kind: WorkloadKind) -> bool {
-        let between = match kind {
-            WorkloadKind::Deployment => self.guards.replica_sets,
-            WorkloadKind::CronJob => self.guards.jobs,
-            WorkloadKind::DaemonSet | WorkloadKind::StatefulSet => self.guards.revisions,
-            WorkloadKind::ReplicaSet | WorkloadKind::Job | WorkloadKind::Pod => false,
-        };
-        self.guards.pods || between
-    }
-
     /// Whether it checks the creation of the workload itself, which matters if the webhook exists before it.
-    pub(crate) fn guards_object(&self, kind: WorkloadKind) -> bool {
+    fn guards_object(&self, kind: WorkloadKind) -> bool {
         match kind {
             WorkloadKind::Deployment => self.guards.deployments,
             WorkloadKind::DaemonSet => self.guards.daemon_sets,
@@ -75,6 +73,82 @@ impl Webhook {
         }
     }
 
+    /// Whether it is sent the creation of the Pods of a workload, or of what stands between them; also that of the workload
+    /// itself if it exists before (`first`).
+    pub(crate) fn sees_creation(&self, objects: &Objects, workload: &Workload, first: bool) -> Truth {
+        let namespace = namespace_labels(objects, &workload.namespace);
+        if !self.asks_about(&namespace, &workload.labels) {
+            return Truth::No;
+        }
+        let between = match workload.kind {
+            WorkloadKind::Deployment => self.guards.replica_sets,
+            WorkloadKind::CronJob => self.guards.jobs,
+            WorkloadKind::DaemonSet | WorkloadKind::StatefulSet => self.guards.revisions,
+            WorkloadKind::ReplicaSet | WorkloadKind::Job | WorkloadKind::Pod => false,
+        };
+        Truth::any([
+            self.sees(self.guards.pods, || Request::pod(objects, workload)),
+            self.sees(between, || Request::owner(objects, workload)),
+            self.sees(first && self.guards_object(workload.kind), || Request::object(objects, workload)),
+        ])
+    }
+
+    /// Whether it is sent the binding of the workload's Pods. A binding has no labels.
+    pub(crate) fn sees_bindings(&self, objects: &Objects, workload: &Workload) -> Truth {
+        let in_namespace = self.in_namespace(objects, &workload.namespace);
+        self.sees(in_namespace && self.guards.bindings, || Request::binding(objects, workload))
+    }
+
+    /// Whether it is sent the kubelets' requests for the tokens of the workload's Pods.
+    pub(crate) fn sees_tokens(&self, objects: &Objects, workload: &Workload) -> Truth {
+        let in_namespace = self.in_namespace(objects, &workload.namespace);
+        let asked = in_namespace && self.guards.tokens && mounts_token(objects, workload);
+        self.sees(asked, || Request::token(objects, workload))
+    }
+
+    /// Whether it is sent the first write of the workload's Lease.
+    pub(crate) fn sees_leases(&self, objects: &Objects, workload: &Workload) -> Truth {
+        let Some((namespace, _)) = lease_of(workload) else { return Truth::No };
+        let (operation, guarded) = match lease_exists(objects, workload) {
+            true => ("UPDATE", self.guards.lease_updates),
+            false => ("CREATE", self.guards.leases),
+        };
+        let asked = guarded && self.in_namespace(objects, &namespace);
+        self.sees(asked, || Request::lease(objects, workload, operation, &namespace))
+    }
+
+    /// Whether it is sent the workload's updates of Nodes.
+    pub(crate) fn sees_nodes(&self, objects: &Objects, workload: &Workload) -> Truth {
+        self.sees(self.guards.nodes, || Request::node(objects, workload, ""))
+    }
+
+    /// Whether it is sent the workload's updates of the status of Nodes.
+    pub(crate) fn sees_statuses(&self, objects: &Objects, workload: &Workload) -> Truth {
+        self.sees(self.guards.statuses, || Request::node(objects, workload, "status"))
+    }
+
+    /// Whether it is sent a request that its rules match if `guarded`: its conditions decide.
+    fn sees(&self, guarded: bool, request: impl FnOnce() -> Request) -> Truth {
+        match (guarded, self.conditions.is_empty()) {
+            (false, _) => Truth::No,
+            (true, true) => Truth::Yes,
+            (true, false) => {
+                let request = request();
+                Truth::all(self.conditions.iter().map(|expression| truth(expression, &request, &[])))
+            }
+        }
+    }
+
+    fn in_namespace(&self, objects: &Objects, namespace: &str) -> bool {
+        self.asks_about(&namespace_labels(objects, namespace), &Labels::new())
+    }
+
+    /// The condition that it allows what it is sent.
+    pub(crate) fn allows(&self) -> Condition {
+        let words = format!("the webhook '{}' of {} allows its Pods and its writes", self.name, self.title);
+        Condition { words, place: self.at.clone() }
+    }
+
     /// Whether it is sent requests about an object of the cluster scope with these labels. A selector of namespaces does
     /// not matter there.
     pub(crate) fn chooses(&self, labels: &Labels) -> bool {
@@ -82,7 +156,7 @@ impl Webhook {
     }
 
     /// Whether Pods with these labels in this namespace are sent to it.
-    pub(crate) fn asks_about(&self, namespace: &Labels, labels: &Labels) -> bool {
+    fn asks_about(&self, namespace: &Labels, labels: &Labels) -> bool {
         let chosen = |selector: &Option<Selector>, labels: &Labels| {
             selector.as_ref().is_none_or(|selector| selector.chooses(labels))
         };
@@ -100,8 +174,9 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
         }
         let items = object.node.get("webhooks").map(Node::items).unwrap_or_default();
         for (index, node) in items.iter().enumerate() {
-            // CEL expressions are not evaluated, so it is unknown which requests they exclude.
-            if node.text_at("failurePolicy") == Some("Ignore") || conditional(node) {
+            let conditions = expressions(node);
+            let never = conditions.iter().any(|expression| expression.trim() == "false");
+            if node.text_at("failurePolicy") == Some("Ignore") || never {
                 continue;
             }
             let guards = guards(node);
@@ -110,6 +185,8 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
             }
             all.push(Webhook {
                 title: format!("{}/{}", object.kind, object.name),
+                name: node.text_at("name").unwrap_or_default().to_owned(),
+                at: object.place(node),
                 object: at,
                 index,
                 place: object.place_of(node, "failurePolicy"),
@@ -117,24 +194,16 @@ pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook
                 backends: backends(objects, object, node, workloads),
                 namespaces: Selector::read(node.get("namespaceSelector")),
                 objects: Selector::read(node.get("objectSelector")),
+                conditions,
             });
         }
     }
     all
 }
 
-/// Whether conditions decide which requests it is sent; constants decide nothing.
-pub(super) fn conditional(webhook: &Node) -> bool {
+fn expressions(webhook: &Node) -> Vec<String> {
     let conditions = webhook.get("matchConditions").map(Node::items).unwrap_or_default();
-    conditions.iter().any(|own| own.text_at("expression").is_none_or(|text| text.trim() != "true"))
-}
-
-/// Whether the webhook checks any request of the boot.
-pub(super) fn matters(webhook: &Node) -> bool {
-    let excludes =
-        |condition: &Node| condition.text_at("expression").is_some_and(|text| text.trim() == "false");
-    let conditions = webhook.get("matchConditions").map(Node::items).unwrap_or_default();
-    guards(webhook) != Guards::default() && !conditions.iter().any(excludes)
+    conditions.iter().map(|own| own.text_at("expression").unwrap_or_default().to_owned()).collect()
 }
 
 fn guards(webhook: &Node) -> Guards {

@@ -1,14 +1,14 @@
 //! Builds the rules from manifests and a cluster.
 
+use super::asked::Asked;
 use super::fact::{Change, Fact, Premise, Reason, Rule};
 use crate::accept;
 use crate::cluster::{Cluster, Machine, Topology};
 use crate::known::{
-    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, lease_exists, lease_of,
-    missing, namespace_labels, webhooks,
+    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, webhooks,
 };
 use crate::manifest::{Objects, Place};
-use crate::workload::{Condition, Ref, Role, Stage, Taint, Workload, mounts_token, workloads};
+use crate::workload::{Condition, Ref, Role, Stage, Taint, Workload, workloads};
 use std::collections::HashMap;
 
 /// The contents of the manifests, independent of the cluster.
@@ -21,13 +21,8 @@ pub(crate) struct Set {
     /// Missing permissions, by workload; only for CCMs.
     pub(crate) gaps: Vec<Vec<Gap>>,
     pub(crate) webhooks: Vec<Webhook>,
-    /// The webhooks that intercept its Pods and its leases, by workload.
-    pub(crate) asked: Vec<Vec<usize>>,
-    pub(crate) asked_for_leases: Vec<Vec<usize>>,
-    /// The webhooks that are sent the binding of its Pods to a Node, by workload.
-    pub(crate) asked_for_bindings: Vec<Vec<usize>>,
-    /// The webhooks that are sent the kubelets' requests for the tokens of its Pods, by workload.
-    pub(crate) asked_for_tokens: Vec<Vec<usize>>,
+    /// The webhooks that are sent requests of the boot, by workload.
+    pub(crate) asked: Vec<Asked>,
     /// Whether the cloud of a CCM is reached by a DNS name, as far as the manifests show.
     pub(crate) cloud_by_name: Option<bool>,
     /// Objects other than workloads that the API server refuses.
@@ -89,35 +84,7 @@ impl Set {
             all.push(crate::dns::coredns());
         }
         let hooks = webhooks(objects, &all);
-        let chosen = |asked: &dyn Fn(&Webhook) -> bool| -> Vec<usize> {
-            (0..hooks.len()).filter(|index| asked(&hooks[*index])).collect()
-        };
-        let asked_for_pods = |workload: &Workload| {
-            let namespace = namespace_labels(objects, &workload.namespace);
-            chosen(&|hook: &Webhook| {
-                let first = workload.object.is_some_and(|own| hook.object < own);
-                let is_guarded =
-                    hook.guards_creation(workload.kind) || first && hook.guards_object(workload.kind);
-                is_guarded && hook.asks_about(&namespace, &workload.labels)
-            })
-        };
-        let asked_for_leases = |workload: &Workload| {
-            let Some((namespace, _)) = lease_of(workload) else { return Vec::new() };
-            let (labels, exists) = (namespace_labels(objects, &namespace), lease_exists(objects, workload));
-            chosen(&|hook: &Webhook| {
-                let is_guarded = if exists { hook.guards.lease_updates } else { hook.guards.leases };
-                is_guarded && hook.asks_about(&labels, &Default::default())
-            })
-        };
-        // A binding and a request for a token have no labels.
-        let in_namespace = |workload: &Workload, guards: &dyn Fn(&Webhook) -> bool| {
-            let namespace = namespace_labels(objects, &workload.namespace);
-            chosen(&|hook: &Webhook| guards(hook) && hook.asks_about(&namespace, &Default::default()))
-        };
-        let asked_for_tokens = |workload: &Workload| match mounts_token(objects, workload) {
-            true => in_namespace(workload, &|hook| hook.guards.tokens),
-            false => Vec::new(),
-        };
+        let asked = Asked::new(objects, &hooks, &mut all);
         let of_ccm = |w: &Workload| {
             if matches!(w.role, Role::Ccm | Role::NodeManager) {
                 gaps(objects, assumed, w)
@@ -128,10 +95,7 @@ impl Set {
         Set {
             missing: all.iter().map(|workload| missing(objects, assumed, workload)).collect(),
             gaps: all.iter().map(of_ccm).collect(),
-            asked: all.iter().map(asked_for_pods).collect(),
-            asked_for_leases: all.iter().map(asked_for_leases).collect(),
-            asked_for_bindings: all.iter().map(|w| in_namespace(w, &|hook| hook.guards.bindings)).collect(),
-            asked_for_tokens: all.iter().map(asked_for_tokens).collect(),
+            asked,
             cloud_by_name: crate::dns::cloud_by_name(objects, &all),
             node_manager: assumed.any("NodeManager"),
             api_servers: all.iter().map(|w| api_server(objects, w)).collect(),
@@ -343,7 +307,7 @@ impl<'a> Model<'a> {
             body.extend(self.hindrances(w, Stage::Initialisation));
             for hook in 0..self.set.webhooks.len() {
                 let own = &self.set.webhooks[hook];
-                if own.guards.nodes && own.chooses(&self.machines[node].labels) {
+                if self.set.asked[w].nodes.contains(&hook) && own.chooses(&self.machines[node].labels) {
                     body.push(self.answer_of(hook));
                 }
             }
@@ -352,7 +316,7 @@ impl<'a> Model<'a> {
             body.extend(self.right(w, Need::Addresses, "write the addresses of Nodes"));
             for hook in 0..self.set.webhooks.len() {
                 let own = &self.set.webhooks[hook];
-                if own.guards.statuses && own.chooses(&self.machines[node].labels) {
+                if self.set.asked[w].statuses.contains(&hook) && own.chooses(&self.machines[node].labels) {
                     body.push(self.answer_of(hook));
                 }
             }

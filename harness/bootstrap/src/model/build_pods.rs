@@ -80,7 +80,7 @@ impl Model<'_> {
             let place = workload.replicas_place.clone();
             body.push(self.never(words, Some(place), Some(Change::Replicas(w))));
         }
-        for hook in &set.asked[index] {
+        for hook in &set.asked[index].creation {
             if webhooks_first || set.precedes(*hook, index) {
                 body.push(self.answer_of(*hook));
             }
@@ -177,7 +177,7 @@ impl Model<'_> {
             }
         }
         if workload.node_name.is_none() {
-            for hook in &set.asked_for_bindings[index] {
+            for hook in &set.asked[index].bindings {
                 body.push(self.answer_of(*hook));
             }
         }
@@ -258,7 +258,7 @@ impl Model<'_> {
         let (w, set) = (number(index), self.set);
         let workload = &set.workloads[index];
         let mut body = self.hindrances(index, Stage::Start);
-        for hook in &set.asked_for_tokens[index] {
+        for hook in &set.asked[index].tokens {
             body.push(self.answer_of(*hook));
         }
         for reference in set.missing[index].iter().filter(|r| r.stage == Stage::Start) {
@@ -347,7 +347,7 @@ impl Model<'_> {
         }
         let mut body = self.hindrances(index, Stage::Work);
         body.extend(self.right(index, Need::Election, "take part in the leader election"));
-        for hook in &set.asked_for_leases[index] {
+        for hook in &set.asked[index].leases {
             body.push(self.answer_of(*hook));
         }
         // Its absence is not a fault here: many vendors' programs set their own provider.

@@ -3,6 +3,7 @@
 //! Facts only ever become true, so everything except the binding of Pods has the same outcome in every order. What does
 //! depend on the order, which Pod gets a Node or a port first, is explored in full.
 
+mod asked;
 mod build;
 mod build_nodes;
 mod build_pods;

@@ -1,5 +1,6 @@
 //! Derives a verdict from the explored orders.
 
+use super::asked::Asked;
 use super::build::{Model, Set};
 use super::explore::{State, explore};
 use crate::cluster::Cluster;
@@ -72,7 +73,7 @@ pub(crate) fn judge(set: &Set, cluster: &Cluster) -> Judged {
         Judged { outcome: Outcome::Boots, states: 0, eviction: None, stuck: None, booted: false };
     let mut complete = true;
     // Webhooks that a file creates before the workload act in every order.
-    let late = |(w, asked): (usize, &Vec<usize>)| asked.iter().any(|hook| !set.precedes(*hook, w));
+    let late = |(w, asked): (usize, &Asked)| asked.creation.iter().any(|hook| !set.precedes(*hook, w));
     let guarded = set.asked.iter().enumerate().any(late);
     let orders: &[bool] = if guarded { &[false, true] } else { &[false] };
     for webhooks_first in orders {

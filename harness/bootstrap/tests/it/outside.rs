@@ -74,7 +74,10 @@ fn facts_outside_the_manifests_are_named_conditions() {
         "room for its requests (memory: 3Gi)",
     );
     boots_if(
-        &changed("              cpu: 50m\n", "              example.org/gpu: 1\n"),
+        &changed(
+            "            requests: # BOOT-LINT-18\n",
+            "            limits: {example.org/gpu: 1}\n            requests:\n",
+        ),
         "(example.org/gpu: 1)",
     );
     boots_if(
@@ -125,7 +128,7 @@ fn objects_other_than_the_workload_may_block_it() {
     boots_if(&with_document(quota), "ResourceQuota/q allows its Pods");
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
                   spec:\n  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], \
-                  operations: [CREATE]}]}\n  validations: [{expression: 'object.spec.hostNetwork'}]\n---\n\
+                  operations: [CREATE]}]}\n  validations: [{expression: 'object.metadata.name > \"a\"'}]\n---\n\
                   apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\n\
                   metadata: {name: p}\nspec: {policyName: p, validationActions: [Deny]}\n";
     boots_if(&with_document(policy), "ValidatingAdmissionPolicy/p");

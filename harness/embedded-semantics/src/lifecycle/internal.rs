@@ -34,6 +34,30 @@ pub(super) fn difference(old: &Value, new: &Value) -> String {
         .to_string()
 }
 
+/// A structure of this type below a Pod's spec as JSON in one line, in the order of its internal fields.
+pub(super) fn inline(name: &str, of: &Value) -> String {
+    let mut out = String::new();
+    structure(name, of, &Value::Null, 0, &mut out);
+    out.lines().map(|line| joined(line.trim_start())).collect()
+}
+
+/// A line that begins with the name of a member, without the space after the colon.
+fn joined(line: &str) -> String {
+    let mut escaped = false;
+    let end = line.char_indices().skip(1).find(|(_, ch)| {
+        let ends = *ch == '"' && !escaped;
+        escaped = *ch == '\\' && !escaped;
+        ends
+    });
+    match end.map(|(at, _)| line.split_at(at + 1)) {
+        Some((name, rest)) if line.starts_with('"') => match rest.strip_prefix(": ") {
+            Some(value) => format!("{name}:{value}"),
+            None => line.to_owned(),
+        },
+        _ => line.to_owned(),
+    }
+}
+
 fn shown(spec: &Value) -> String {
     let mut out = String::new();
     structure("PodSpec", spec, spec, 0, &mut out);
@@ -134,4 +158,23 @@ fn object(members: &Map<String, Value>, depth: usize, out: &mut String) {
     }
     line(depth, out);
     out.push('}');
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn structures_are_shown_in_one_line() {
+        let context = json!({"capabilities": {"add": ["A\": b", "c: d"]}});
+        let shown = inline("SecurityContext", &context);
+        assert!(
+            shown.starts_with(r#"{"Capabilities":{"Add":["A\": b","c: d"],"Drop":null},"Privileged":null,"#),
+            "{shown}"
+        );
+        assert_eq!(
+            inline("SeccompProfile", &json!({"type": "x: y"})),
+            r#"{"Type":"x: y","LocalhostProfile":null}"#
+        );
+    }
 }

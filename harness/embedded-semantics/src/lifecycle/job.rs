@@ -210,10 +210,7 @@ fn spec(object: &Value) -> Vec<Cause> {
 fn template_itself(object: &Value) -> Vec<Cause> {
     let path = "spec.template";
     let template = object.at(path);
-    let mut causes = meta::labels(template.at("metadata.labels"), &format!("{path}.metadata.labels"));
-    let annotations = template.at("metadata.annotations");
-    causes.extend(meta::annotations(annotations, &format!("{path}.metadata.annotations")));
-    causes.extend(podspec::validate(template.at("spec"), &format!("{path}.spec")));
+    let mut causes = podspec::template(template, path);
     let field = "spec.template.spec.restartPolicy";
     match template.text("spec.restartPolicy") {
         "" | "Always" => {

@@ -69,8 +69,8 @@ impl Strategy for Pod {
     }
 
     fn validate_create(&self, object: &Value, _cx: &Context<'_>) -> Vec<Cause> {
-        let mut causes = podspec::validate(object.at("spec"), "spec");
-        causes.extend(apparmor::contradictions(object));
+        let mut causes = podspec::annotations(object, "metadata.annotations");
+        causes.extend(podspec::validate(object.at("spec"), "spec"));
         if !object.list("spec.ephemeralContainers").is_empty() {
             causes.push(Cause::forbidden("spec.ephemeralContainers", "cannot be set on create"));
         }
@@ -78,6 +78,8 @@ impl Strategy for Pod {
             let why = "cannot be set until all schedulingGates have been cleared";
             causes.push(Cause::forbidden("spec.nodeName", why));
         }
+        causes.extend(podspec::seccomp_contradictions(object, "spec"));
+        causes.extend(apparmor::contradictions(object, "spec"));
         causes
     }
 
@@ -119,6 +121,7 @@ impl Strategy for Pod {
             Some(_) => {}
             None => {
                 causes.extend(meta::created(kind, new));
+                causes.extend(podspec::annotations(new, "metadata.annotations"));
                 causes.extend(podspec::validate(new.at("spec"), "spec"));
                 causes.extend(spec_changed(old.at("spec"), new.at("spec")));
             }

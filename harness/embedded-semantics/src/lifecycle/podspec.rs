@@ -2,16 +2,41 @@
 //!
 //! Source: `pkg/apis/core/v1/defaults.go` and `pkg/apis/core/helper/qos`.
 
-mod parts;
-mod placement;
+mod affinity;
+mod annotations;
+mod checks;
+mod containers;
+mod dns;
+mod environment;
+mod host;
+mod mounts;
+mod probes;
+mod projected;
+mod references;
+mod resources;
+mod security;
+mod spread;
+mod sysctls;
+mod template;
+mod tolerations;
 mod validate;
+mod volumes;
 
 use serde_json::{Value, json};
 
 use embedded_objects::rules::quantity::Quantity;
 use embedded_objects::value::{Edit as _, PathAccess as _, is_zero};
 
-pub(super) use validate::{tolerations, validate};
+pub(super) use annotations::{seccomp_contradictions, validate as annotations};
+pub(super) use template::validate as template;
+pub(super) use tolerations::tolerations;
+pub(super) use validate::validate;
+
+/// Whether the spec at a path is that of a Pod itself. The other specs are those of templates, and some rules do not
+/// apply to them.
+fn is_pod(path: &str) -> bool {
+    path == "spec"
+}
 
 /// Fills in the defaults that every Pod spec gets.
 pub(super) fn default(spec: &mut Value) {

@@ -154,10 +154,7 @@ impl Workload {
     fn template(self, object: &Value) -> Vec<Cause> {
         let template = object.at("spec.template");
         let path = "spec.template";
-        let mut causes = meta::labels(template.at("metadata.labels"), &format!("{path}.metadata.labels"));
-        let annotations = template.at("metadata.annotations");
-        causes.extend(meta::annotations(annotations, &format!("{path}.metadata.annotations")));
-        causes.extend(podspec::validate(template.at("spec"), &format!("{path}.spec")));
+        let mut causes = podspec::template(template, path);
         let policy = template.text("spec.restartPolicy");
         if policy != "Always" {
             causes.push(Cause::not_supported(format!("{path}.spec.restartPolicy"), policy, &["Always"]));

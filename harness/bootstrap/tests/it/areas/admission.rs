@@ -102,7 +102,9 @@ fn admission_policies() {
     boots(&before(&policy(pods, "true", "Deny")));
     boots(&before(&policy(pods, "false", "Audit")));
     boots(&before(&policy("apiGroups: [''], resources: [services], operations: ['*']", "false", "Deny")));
-    boots_if(&before(&policy(pods, "object.spec.hostNetwork", "Deny")), "the expressions of");
+    boots(&before(&policy(pods, "object.spec.hostNetwork", "Deny")));
+    never_boots(&before(&policy(pods, "!object.spec.hostNetwork", "Deny")), "denies its Pods");
+    boots_if(&before(&policy(pods, "object.metadata.name == \"a\"", "Deny")), "the expressions of");
     never_boots(&before(&policy(pods, "false", "Deny")), "denies its Pods");
     never_boots(
         &before(&policy(

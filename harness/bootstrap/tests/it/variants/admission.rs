@@ -136,3 +136,49 @@ fn the_levels_of_pod_security() {
     ]);
     boot(&[("the privileged level", pod("priorityClassName: system-node-critical"))]);
 }
+
+#[test]
+fn expressions() {
+    let ccm = "system:serviceaccount:kube-system:ccm";
+    let condition = |expression: &str| {
+        hook("nodes", &format!("  matchConditions: [{{name: who, expression: \"{expression}\"}}]\n"))
+    };
+    let validation = |expression: &str, more: &str| {
+        policy("pods", &format!("validations: [{{expression: \"{expression}\"}}]{more}"), "")
+    };
+    boot(&[
+        ("a webhook for other users", condition(&format!("request.userInfo.username != '{ccm}'"))),
+        (
+            "a webhook without service accounts",
+            condition("!('system:serviceaccounts' in request.userInfo.groups)"),
+        ),
+        (
+            "Pods with labels",
+            validation("has(object.metadata.labels) && object.metadata.labels['app'] == 'ccm'", ""),
+        ),
+        (
+            "Pods of a controller",
+            validation("request.userInfo.username.endsWith(':replicaset-controller')", ""),
+        ),
+        (
+            "a variable",
+            validation(
+                "variables.own.all(c, c.image.startsWith('example.test/'))",
+                ", variables: [{name: own, expression: object.spec.containers}]",
+            ),
+        ),
+        (
+            "a condition that leaves it out",
+            validation(
+                "false",
+                ", matchConditions: [{name: other, expression: \"object.metadata.labels['app'] != 'ccm'\"}]",
+            ),
+        ),
+    ]);
+    deadlock(&[
+        ("a webhook for the CCM", condition(&format!("request.userInfo.username == '{ccm}'"))),
+        ("no host network", validation("!has(object.spec.hostNetwork) || !object.spec.hostNetwork", "")),
+        ("only some images", validation("object.spec.containers.all(c, c.image.startsWith('acme/'))", "")),
+        ("users only", validation("!request.userInfo.username.startsWith('system:')", "")),
+    ]);
+}

@@ -95,13 +95,14 @@ pub(super) fn of_template(
     }
 }
 
-/// The causes if annotation and field of a new Pod's container contradict each other.
-pub(in crate::lifecycle) fn contradictions(pod: &Value) -> Vec<Cause> {
+/// The causes if annotation and field of a container of a new Pod, or of a template, contradict each other. The path is
+/// that of the spec.
+pub(in crate::lifecycle) fn contradictions(pod: &Value, path: &str) -> Vec<Cause> {
     let mut causes = Vec::new();
     if is_windows(pod) {
         return causes;
     }
-    for (container, path) in containers(pod.at("spec"), "spec") {
+    for (container, path) in containers(pod.at("spec"), path) {
         let own = container.at(FIELD);
         let profile = if own.is_null() { pod.at("spec").at(FIELD) } else { own };
         let Some((_, text)) = annotation(pod, container).filter(|_| !profile.is_null()) else { continue };
@@ -161,7 +162,7 @@ mod tests {
     fn contradictory_apparmor_profiles_are_refused() {
         let local = json!({"type": "Localhost", "localhostProfile": "mine"});
         let fields = |annotation: &str| -> Vec<String> {
-            let causes = contradictions(&pod(annotation, Value::Null, local.clone()));
+            let causes = contradictions(&pod(annotation, Value::Null, local.clone()), "spec");
             causes.into_iter().map(|cause| cause.field).collect()
         };
         assert_eq!(fields("localhost/mine"), Vec::<String>::new());

@@ -1,0 +1,67 @@
+//! Which webhooks are sent the requests of a boot.
+
+use crate::known::{Truth, Webhook};
+use crate::manifest::Objects;
+use crate::workload::Workload;
+
+/// The webhooks that are sent requests about one workload, or by it, by kind of request.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Asked {
+    /// Creation of its Pods, or of what stands between them.
+    pub(crate) creation: Vec<usize>,
+    /// Binding of its Pods to Nodes.
+    pub(crate) bindings: Vec<usize>,
+    /// Requests for the tokens of its Pods.
+    pub(crate) tokens: Vec<usize>,
+    /// The first write of its Lease.
+    pub(crate) leases: Vec<usize>,
+    /// Updates of Nodes by it.
+    pub(crate) nodes: Vec<usize>,
+    /// Updates of the status of Nodes by it.
+    pub(crate) statuses: Vec<usize>,
+}
+
+impl Asked {
+    /// Finds the webhooks of each workload. Those whose conditions the manifests do not decide, and those outside of the
+    /// cluster, become conditions.
+    pub(super) fn new(objects: &Objects, hooks: &[Webhook], workloads: &mut [Workload]) -> Vec<Asked> {
+        workloads.iter_mut().map(|workload| Asked::of(objects, hooks, workload)).collect()
+    }
+
+    /// Takes a webhook out, as if it failed open.
+    pub(crate) fn forget(&mut self, hook: usize) {
+        let Asked { creation, bindings, tokens, leases, nodes, statuses } = self;
+        for list in [creation, bindings, tokens, leases, nodes, statuses] {
+            list.retain(|own| *own != hook);
+        }
+    }
+
+    fn of(objects: &Objects, hooks: &[Webhook], workload: &mut Workload) -> Asked {
+        let mut asked = Asked::default();
+        for (index, hook) in hooks.iter().enumerate() {
+            let first = workload.object.is_some_and(|own| hook.object < own);
+            let all = [
+                (hook.sees_creation(objects, workload, first), &mut asked.creation),
+                (hook.sees_bindings(objects, workload), &mut asked.bindings),
+                (hook.sees_tokens(objects, workload), &mut asked.tokens),
+                (hook.sees_leases(objects, workload), &mut asked.leases),
+                (hook.sees_nodes(objects, workload), &mut asked.nodes),
+                (hook.sees_statuses(objects, workload), &mut asked.statuses),
+            ];
+            let mut depends = false;
+            for (truth, list) in all {
+                match truth {
+                    Truth::Yes => list.push(index),
+                    Truth::Unknown => depends = true,
+                    Truth::No => {}
+                }
+                depends |= truth == Truth::Yes && hook.backends.is_none();
+            }
+            let condition = hook.allows();
+            if depends && !workload.conditions.iter().any(|known| known.words == condition.words) {
+                workload.conditions.push(condition);
+            }
+        }
+        asked
+    }
+}
