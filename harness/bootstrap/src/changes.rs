@@ -68,7 +68,6 @@ impl Set {
             Change::Repair(w, what) => {
                 self.workloads[*w as usize].refused.retain(|(_, own, _)| own != what);
             }
-            Change::Accept(object) => self.refused.retain(|own| own.object != *object as usize),
             Change::Amend(w, advice) => {
                 self.workloads[*w as usize].hindrances.retain(|own| own.advice != *advice);
             }
@@ -134,7 +133,7 @@ fn workload_of(change: &Change) -> Option<u32> {
         | Change::Port(w)
         | Change::DropStorage(w)
         | Change::DropPodAffinity(w) => Some(*w),
-        Change::Accept(_) | Change::FailOpen(_) => None,
+        Change::FailOpen(_) => None,
     }
 }
 
@@ -250,12 +249,6 @@ pub(crate) fn words(set: &Set, change: &Change) -> String {
         Change::CloudProvider(w) => format!("{}: set --cloud-provider to the name of the provider", title(w)),
         Change::Replicas(w) => format!("{}: run at least one replica", title(w)),
         Change::Repair(w, what) => format!("{}: fix what the API server refuses: {what}", title(w)),
-        Change::Accept(object) => {
-            let own = set.refused.iter().find(|own| own.object == *object as usize);
-            own.map_or_else(String::new, |own| {
-                format!("{}: fix what the API server refuses: {}", own.title, own.what)
-            })
-        }
         Change::Amend(w, advice) => format!("{}: {advice}", title(w)),
         Change::Port(w) => format!("{}: listen on a free port of the host (--secure-port)", title(w)),
         Change::DropStorage(w) => format!("{}: do not use PersistentVolumeClaims or CSI volumes", title(w)),

@@ -29,7 +29,7 @@ impl std::fmt::Display for Level {
 /// A finding of a row of the contract at a place in the manifests.
 #[derive(Clone, Debug, Serialize)]
 pub struct Finding {
-    /// Row of the contract, or of this tool where the contract has none (`BOOT-READ`, `BOOT-API`, `BOOT-REF`).
+    /// Row of the contract, or of this tool where the contract has none (`BOOT-READ`, `BOOT-KIND`, `BOOT-API`, `BOOT-REF`).
     pub id: &'static str,
     /// How binding it is.
     pub level: Level,

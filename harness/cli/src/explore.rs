@@ -12,7 +12,7 @@ use harness_core::progress::Terminal;
 use harness_core::{files, output};
 use harness_explore::{
     Ended, Exploration, Finding, Findings, PAGE_FILE, PATTERNS, Pattern, Results, Scenario, SharedResults,
-    TRIALS_FILE,
+    Stopped, TRIALS_FILE,
 };
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
@@ -152,6 +152,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     }
     Ok(ExitCode::from(match outcome.is_ok() && written {
         _ if cancel.is_cancelled() => INTERRUPTED,
+        _ if matches!(outcome, Err(Stopped::NotStarted(_))) => exit::NOT_CONFORMANT,
         false => exit::ENVIRONMENT,
         true if finding.is_some() => replayed(&results, &events),
         true if !is_explored(&results, &events) => exit::ENVIRONMENT,
@@ -243,8 +244,11 @@ fn is_explored(results: &Results, events: &Events) -> bool {
         events.say(format!("error: {}: {}", trial.plan, trial.error));
     }
     if results.trials.is_empty() {
-        events
-            .say("error: no trial has ended: give more time with '--budget', or see above what the CCM does");
+        events.say(format!(
+            "error: no trial has ended in {} s: the CCM has not begun to work in this time; 'ccm-conformance run --only \
+             NODE-INIT-01' with the same options shows why, and '--budget' gives more time",
+            results.took_ms / 1000
+        ));
     }
     results.is_explored()
 }

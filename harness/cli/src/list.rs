@@ -4,6 +4,7 @@ use super::arguments::{ListChecksOptions, ListOutput, ListedLevel};
 use harness_config::contract::ConformanceProfile;
 use harness_config::did_you_mean;
 use harness_core::check::{Level, Served};
+use harness_core::glob::fits;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::golden;
@@ -45,7 +46,8 @@ struct Listed {
 impl Listed {
     fn of(suites: &'static [Suite], options: &ListChecksOptions) -> Result<Listed, String> {
         let names: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
-        if let Some(unknown) = options.suite.iter().find(|name| !names.contains(&name.as_str())) {
+        let unknown = |pattern: &&String| !names.iter().any(|name| fits(pattern, name));
+        if let Some(unknown) = options.suite.iter().find(unknown) {
             let hint = near_or_all(unknown, &names);
             return Err(format!("--suite: unknown suite '{unknown}'{hint}"));
         }
@@ -61,14 +63,14 @@ impl Listed {
                 )
             })?),
         };
-        let fits = |(suite, check): &(&'static Suite, &'static Check)| {
-            (options.suite.is_empty() || options.suite.iter().any(|name| name == suite.name))
+        let wanted = |(suite, check): &(&'static Suite, &'static Check)| {
+            (options.suite.is_empty() || options.suite.iter().any(|pattern| fits(pattern, suite.name)))
                 && (options.level.is_empty()
                     || options.level.iter().any(|one| level(*one) == check.claim.level))
                 && profile.is_none_or(|profile| profile.includes(check.id.as_str()))
         };
         let all = suites.iter().flat_map(|suite| suite.checks().map(move |check| (suite, check)));
-        let mut checks: Vec<_> = all.filter(fits).collect();
+        let mut checks: Vec<_> = all.filter(wanted).collect();
         checks.sort_by_key(|(_, check)| check.id.as_str());
         let is_whole = options.suite.is_empty() && options.level.is_empty() && profile.is_none();
         Ok(Listed { suites, checks, profiles, is_whole })
@@ -106,7 +108,8 @@ impl Listed {
             }
             text.push('\n');
         }
-        text.push_str(&format!("{} checks in {count} suites\n", self.checks.len()));
+        let some = |count: usize, what: &str| format!("{count} {what}{}", if count == 1 { "" } else { "s" });
+        text.push_str(&format!("{} in {}\n", some(self.checks.len(), "check"), some(count, "suite")));
         if self.checks.is_empty() {
             text.push_str("no check fits all of the options\n");
         }

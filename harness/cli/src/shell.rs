@@ -7,6 +7,7 @@ use harness_core::files;
 use harness_core::output;
 use harness_report::exit;
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 /// The variable with which a shell requests completions of a command line.
@@ -47,6 +48,34 @@ pub(super) fn completes(command: &Command) -> bool {
     }
 }
 
+/// Writes the pages. What follows the options in a command's help keeps its lines: a program for manual pages would fill
+/// them.
+fn pages(command: Command, folder: &Path) -> std::io::Result<()> {
+    let name = command.get_name().to_owned();
+    clap_mangen::generate_to(command, folder)?;
+    for entry in std::fs::read_dir(folder)? {
+        let path = entry?.path();
+        let file = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if file.starts_with(&name) && file.ends_with(".1") {
+            let text = std::fs::read_to_string(&path)?;
+            std::fs::write(&path, with_lines(&text))?;
+        }
+    }
+    Ok(())
+}
+
+/// A page whose section with examples and exit codes has a name, and lines of its own.
+fn with_lines(page: &str) -> String {
+    const EXTRA: &str = "\n.SH EXTRA\n";
+    let Some((before, rest)) = page.split_once(EXTRA) else { return page.to_owned() };
+    let (extra, after) = match rest.find("\n.SH ") {
+        Some(at) => rest.split_at(at),
+        None => (rest.trim_end(), "\n"),
+    };
+    let section = if extra.contains("Exit codes:") { "EXAMPLES AND EXIT CODES" } else { "EXAMPLES" };
+    format!("{before}\n.SH \"{section}\"\n.nf\n{extra}\n.fi{after}")
+}
+
 /// Writes a manual page for the program and for each of its commands.
 pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
     let (folder, name) = (&options.out, command.get_name().to_owned());
@@ -54,7 +83,7 @@ pub(super) fn man(options: &ManOptions, command: Command) -> ExitCode {
         output::err(&format!("error: --out {}: is a file; name a folder", folder.display()));
         return ExitCode::from(exit::USAGE);
     }
-    let written = std::fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(command, folder));
+    let written = std::fs::create_dir_all(folder).and_then(|()| pages(command, folder));
     match written {
         Ok(()) => {
             output::err(&format!(

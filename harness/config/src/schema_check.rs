@@ -255,7 +255,10 @@ fn is_null(node: &Node) -> bool {
 }
 
 fn expected(schema: &Value) -> String {
-    let range = format!("from {} to {}", schema["minimum"], schema["maximum"]);
+    let range = match &schema["maximum"] {
+        Value::Null => format!("from {} on", schema["minimum"]),
+        most => format!("from {} to {most}", schema["minimum"]),
+    };
     match type_of(schema) {
         "boolean" => String::from("true or false"),
         "integer" => format!("a whole number {range}"),

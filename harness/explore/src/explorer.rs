@@ -28,6 +28,23 @@ const MOST_SMALLER: usize = 8;
 /// Longer than any exploration.
 const WITHOUT_END: Duration = Duration::from_secs(7 * 86_400);
 
+/// Why an exploration ended before its time.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Stopped {
+    /// The CCM did not start to work, in two environments.
+    #[error("the CCM under test does not start to work, so there is nothing to explore:\n{0}")]
+    NotStarted(String),
+    /// An environment could not be created, or a trial panicked.
+    #[error("{0}")]
+    Failed(String),
+}
+
+impl From<String> for Stopped {
+    fn from(why: String) -> Stopped {
+        Stopped::Failed(why)
+    }
+}
+
 /// What is explored, and how long.
 #[derive(Clone, Debug)]
 pub struct Exploration {
@@ -71,7 +88,7 @@ struct Shared<'a> {
 /// Explores a CCM, and adds each trial and each finding to `results` as soon as it has ended.
 ///
 /// # Errors
-/// An environment could not be created, or a trial panicked.
+/// See [`Stopped`].
 pub fn explore(
     plan: &Arc<RunPlan>,
     exploration: &Exploration,
@@ -79,7 +96,7 @@ pub fn explore(
     handle: &Handle,
     events: &Events,
     cancel: &CancellationToken,
-) -> Result<(), String> {
+) -> Result<(), Stopped> {
     let known = exploration.known.iter().map(Finding::plan);
     let plain = exploration.scenarios.iter().cloned().map(Plan::plain);
     let first = known.chain(plain).collect();
@@ -97,7 +114,7 @@ pub fn replay(
     handle: &Handle,
     events: &Events,
     cancel: &CancellationToken,
-) -> Result<(), String> {
+) -> Result<(), Stopped> {
     let times = TRIALS_OF_A_FINDING as usize;
     let exploration = Exploration {
         scenarios: Vec::new(),
@@ -120,7 +137,7 @@ fn run(
     (first, trials_of_a_finding): (Vec<Plan>, u32),
     results: &SharedResults,
     (handle, events, cancel): (&Handle, &Events, &CancellationToken),
-) -> Result<(), String> {
+) -> Result<(), Stopped> {
     let patterns =
         if exploration.patterns.is_empty() { PATTERNS.to_vec() } else { exploration.patterns.clone() };
     let stop = cancel.child_token();
@@ -148,14 +165,15 @@ fn run(
         }
     });
     let lanes = u32::try_from(exploration.jobs.max(1)).unwrap_or(1);
-    let outcomes: Vec<Result<(), String>> = std::thread::scope(|scope| {
+    let outcomes: Vec<Result<(), Stopped>> = std::thread::scope(|scope| {
         let (shared, environments) = (&shared, &environments);
         let work = |lane| scope.spawn(move || shared.work(environments.lane(lane)));
         let running: Vec<_> = (1..=lanes).map(work).collect();
-        let panicked = |_| Err("an environment panicked".to_owned());
+        let panicked = |_| Err(Stopped::Failed("an environment panicked".to_owned()));
         running.into_iter().map(|lane| lane.join().unwrap_or_else(panicked)).collect()
     });
     timer.abort();
+    results.lock().took(began.elapsed());
     outcomes.into_iter().collect()
 }
 
@@ -169,12 +187,12 @@ impl Shared<'_> {
     }
 
     /// Carries out trials in one environment after another, as long as there are any.
-    fn work(&self, mut lane: Lane<'_, '_>) -> Result<(), String> {
+    fn work(&self, mut lane: Lane<'_, '_>) -> Result<(), Stopped> {
         let outcome = loop {
             let Some(plan) = self.next(lane.has_standby()) else { break Ok(()) };
             let tried = AssertUnwindSafe(|| self.try_one(&mut lane, &plan));
-            let outcome =
-                catch_unwind(tried).unwrap_or_else(|_| Err(format!("{plan}: the trial itself panicked")));
+            let outcome = catch_unwind(tried)
+                .unwrap_or_else(|_| Err(format!("{plan}: the trial itself panicked").into()));
             self.news.notify_all();
             if let Err(why) = outcome {
                 self.failed.store(true, Ordering::Relaxed);
@@ -207,7 +225,7 @@ impl Shared<'_> {
         }
     }
 
-    fn try_one(&self, lane: &mut Lane<'_, '_>, plan: &Plan) -> Result<(), String> {
+    fn try_one(&self, lane: &mut Lane<'_, '_>, plan: &Plan) -> Result<(), Stopped> {
         let began = Instant::now();
         let tried = self.tried_twice(lane, plan);
         if plan.faults.is_empty() {
@@ -259,7 +277,7 @@ impl Shared<'_> {
     ///
     /// # Errors
     /// The CCM starts in neither: no other plan would show more.
-    fn tried_twice(&self, lane: &mut Lane<'_, '_>, plan: &Plan) -> Result<Tried, String> {
+    fn tried_twice(&self, lane: &mut Lane<'_, '_>, plan: &Plan) -> Result<Tried, Stopped> {
         let tried = lane.trial(plan)?;
         let again = match &tried.outcome {
             Outcome::Error(why) | Outcome::NotStarted(why) if !self.stop.is_cancelled() => {
@@ -269,7 +287,7 @@ impl Shared<'_> {
             _ => tried,
         };
         match again.outcome {
-            Outcome::NotStarted(why) if !self.stop.is_cancelled() => Err(why),
+            Outcome::NotStarted(why) if !self.stop.is_cancelled() => Err(Stopped::NotStarted(why)),
             _ => Ok(again),
         }
     }

@@ -32,7 +32,7 @@ mod wanted;
 mod world;
 
 pub use divergence::{Divergence, Requests};
-pub use explorer::{Exploration, explore, replay};
+pub use explorer::{Exploration, Stopped, explore, replay};
 pub use files::{Findings, PAGE_FILE, TRIALS_FILE};
 pub use finding::{Finding, Seen};
 pub use histories::random;

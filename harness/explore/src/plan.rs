@@ -162,9 +162,10 @@ mod tests {
         Scenario::built_in(&[name.to_owned()]).expect("a scenario").remove(0)
     }
 
-    fn points() -> [Point; 2] {
+    fn points() -> [Point; 3] {
         [
             Point::Cloud { operation: Op::LbCreate, object: String::new(), nth: 1 },
+            Point::Cloud { operation: Op::LbList, object: String::new(), nth: 1 },
             Point::Api {
                 verb: "patch".to_owned(),
                 resource: "services/status".to_owned(),

@@ -139,6 +139,11 @@ impl Results {
 
     pub(crate) fn note(&mut self, left: usize, pairs: usize, took: Duration) {
         (self.left, self.pairs) = (left, pairs);
+        self.took(took);
+    }
+
+    /// Records how long it has taken so far.
+    pub(crate) fn took(&mut self, took: Duration) {
         self.took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     }
 

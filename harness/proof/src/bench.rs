@@ -3,7 +3,7 @@
 
 use super::cells::{is_open, machines, network, pace, version};
 use super::means::Means;
-use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, refused, settle};
+use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, settle, with_refusals};
 use super::play;
 use super::question::Question;
 use super::variant::{PlaceholderValues, Variant};
@@ -200,9 +200,8 @@ impl<'a> Bench<'a> {
         let here = Applier::new(client);
         let there = self.hosting.as_ref().map(|hosting| Applier::new(hosting.client()));
         here.apply(&Variant::assumed(&self.question.case.assume)?).await.map_err(|error| chain(&error))?;
-        if let Err(error) = self.apply(&world, (&here, there.as_ref()), order).await {
-            return Ok((refused(error)?, None));
-        }
+        let refusals =
+            self.apply(&world, (&here, there.as_ref()), order).await.map_err(|error| chain(&error))?;
         let goal = Goal {
             nodes: self.machines.iter().map(|machine| machine.name.clone()).collect(),
             ready: cell.cni != Cni::None,
@@ -215,38 +214,39 @@ impl<'a> Bench<'a> {
         };
         let patience = Patience { quiet: QUIET, longest: LONGEST };
         tokio::select! {
-            end = settle(&world, &goal, patience, turn) => Ok((end?, evicted)),
+            end = settle(&world, &goal, patience, turn) => Ok((with_refusals(end?, &refusals), evicted)),
             never = self.play_plugin(&world, &goal.nodes) => match never {},
         }
     }
 
-    /// Applies the manifests here, and the CCM's on its cluster.
+    /// Applies the manifests here, and the CCM's on its cluster. Returns what the API server refused.
     async fn apply(
         &self,
         world: &ClusterCaches,
         (here, there): (&Applier, Option<&Applier>),
         order: Order,
-    ) -> Result<(), CcmError> {
-        here.apply(&self.variant.surroundings).await?;
+    ) -> Result<Vec<CcmError>, CcmError> {
+        let mut refusals = here.apply_each(&self.variant.surroundings).await?;
         if let Some(there) = there {
-            there.apply(&self.variant.surroundings).await?;
+            there.apply_each(&self.variant.surroundings).await?;
         }
-        let first = async || there.unwrap_or(here).apply(&self.variant.ccm).await;
-        let second = async || here.apply(&self.variant.others).await;
+        let first = async || there.unwrap_or(here).apply_each(&self.variant.ccm).await;
+        let second = async || here.apply_each(&self.variant.others).await;
         match order {
             Order::CcmFirst => {
-                first().await?;
+                refusals.extend(first().await?);
                 if !self.variant.others.is_empty() {
                     placed(world, &self.variant.ccm).await;
                 }
-                second().await
+                refusals.extend(second().await?);
             }
             Order::CcmLast => {
-                second().await?;
+                refusals.extend(second().await?);
                 placed(world, &self.variant.others).await;
-                first().await
+                refusals.extend(first().await?);
             }
         }
+        Ok(refusals)
     }
 
     /// Sets up the network when the plugin of the manifests would; never returns.

@@ -1,7 +1,7 @@
 //! Measures on kind clusters: one for each topology, made cold again between cells.
 
 use super::observe::{
-    CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, refused, settle,
+    CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, settle, with_refusals,
 };
 use super::question::Question;
 use super::table::{INTERRUPTED, Measured};
@@ -310,26 +310,26 @@ impl<'a> Boot<'a> {
         matches!(self.question.cell.cluster.cni, Cni::StartupTaint | Cni::StartupTaintAndWaits)
     }
 
-    async fn apply(&self, ccm_first: bool) -> Result<(), CcmError> {
-        self.applier.apply(&self.variant.surroundings).await?;
+    /// Applies the manifests. Returns what the API server refused.
+    async fn apply(&self, ccm_first: bool) -> Result<Vec<CcmError>, CcmError> {
+        let mut refusals = self.applier.apply_each(&self.variant.surroundings).await?;
         let (first, second) = match ccm_first {
             true => (&self.variant.ccm, &self.variant.others),
             false => (&self.variant.others, &self.variant.ccm),
         };
-        self.applier.apply(first).await?;
+        refusals.extend(self.applier.apply_each(first).await?);
         if !self.variant.others.is_empty() {
             placed(self.session.world(), first).await;
         }
-        self.applier.apply(second).await
+        refusals.extend(self.applier.apply_each(second).await?);
+        Ok(refusals)
     }
 
     async fn boot(&self, ccm_first: bool) -> Result<End, String> {
         let cell = &self.question.cell.cluster;
         let assumed = Variant::assumed(&self.question.case.assume)?;
         self.applier.apply(&assumed).await.map_err(|error| chain(&error))?;
-        if let Err(error) = self.apply(ccm_first).await {
-            return refused(error);
-        }
+        let refusals = self.apply(ccm_first).await.map_err(|error| chain(&error))?;
         let is_open = |name: &String| {
             self.session.world().nodes.find("", name).is_some_and(|node| {
                 let lasting = |key: &str| {
@@ -351,7 +351,7 @@ impl<'a> Boot<'a> {
         };
         let patience = Patience { quiet: QUIET, longest: LONGEST };
         tokio::select! {
-            end = settle(self.session.world(), &goal, patience, None) => end,
+            end = settle(self.session.world(), &goal, patience, None) => Ok(with_refusals(end?, &refusals)),
             never = self.play() => match never? {},
         }
     }

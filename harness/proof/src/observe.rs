@@ -194,14 +194,14 @@ impl Facts {
     }
 }
 
-/// The result for manifests that the API server refuses: their installation stops there.
-///
-/// # Errors
-/// The API server did not answer.
-pub(super) fn refused(error: CcmError) -> Result<End, String> {
-    match error {
-        CcmError::Apply { refused: true, .. } => Ok(End::Stuck(chain(&error))),
-        other => Err(chain(&other)),
+/// The result with what the API server refused, which probably explains it.
+pub(super) fn with_refusals(end: End, refusals: &[CcmError]) -> End {
+    match end {
+        End::Stuck(why) if !refusals.is_empty() => {
+            let refused: Vec<String> = refusals.iter().map(|error| chain(error)).collect();
+            End::Stuck(format!("{}; {why}", refused.join("; ")))
+        }
+        end => end,
     }
 }
 

@@ -206,7 +206,10 @@ impl Begun {
             Err(error) => {
                 let message = chain(&error);
                 judging.cannot(&message);
-                events.say(format!("error: the environment did not come up: {message}"));
+                events.say(match error {
+                    SessionError::Interrupted => "interrupted before the environment was up".to_owned(),
+                    _ => format!("error: the environment did not come up: {message}"),
+                });
                 events.emit(Payload::EnvironmentFailed { message });
             }
             Ok(sessions) => {

@@ -102,7 +102,8 @@ pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: F
     events.say(match stays.as_slice() {
         [] => format!("{why}: run 'ccm-conformance clean' to remove what is left"),
         stays => format!(
-            "{why}: the run's reaper removes what is left within seconds, with the containers of: {}",
+            "{why}: a process of the run removes the rest within seconds, also containers if there are any; its records are \
+             in: {}",
             stays.join(", ")
         ),
     });

@@ -48,7 +48,7 @@ pub fn may_be_replaced(output: &Path) -> std::io::Result<()> {
     Err(Error::new(ErrorKind::AlreadyExists, format!("{} {why}", evidence.display())))
 }
 
-/// Creates a folder for results with an empty evidence folder, replacing those of an earlier run. Files of the user are
+/// Creates a folder for results with an empty evidence folder, and removes the reports and the evidence of an earlier run. Files of the user are
 /// not touched.
 ///
 /// # Errors
@@ -56,6 +56,13 @@ pub fn may_be_replaced(output: &Path) -> std::io::Result<()> {
 pub fn make_ready(output: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(output)?;
     may_be_replaced(output)?;
+    // If this run is killed, the reports of another one must not look like its own.
+    for report in REPORTS {
+        match std::fs::remove_file(output.join(report)) {
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
+            Ok(()) | Err(_) => {}
+        }
+    }
     let evidence = output.join(EVIDENCE);
     match std::fs::remove_dir_all(&evidence) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
@@ -84,6 +91,10 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         let (output, evidence) = (folder.path(), folder.path().join(EVIDENCE));
         make_ready(output).expect("nothing is there");
+        let report = output.join("report.yaml");
+        std::fs::write(&report, "conformance: partial").expect("written");
+        make_ready(output).expect("an earlier run");
+        assert!(!report.exists(), "it is not a report of this run");
         std::fs::write(evidence.join("old.txt"), "of an earlier run").expect("a file");
         make_ready(output).expect("it is ours");
         assert!(!evidence.join("old.txt").exists());

@@ -76,24 +76,14 @@ pub fn manifest_findings(
     Some(said.map(|expectation| expectation.findings))
 }
 
-/// Whether the API server of the run's own cluster accepts the manifests, also those of an old release. The values of
-/// placeholders are not known, so fields with one do not count.
+/// Whether the API server of the run's own cluster accepts the manifests, also those of an old release.
 ///
 /// # Errors
 /// [`SessionError::Usage`]: the objects that it refuses, with file and line.
 pub(super) fn check_accepted(plan: &RunPlan) -> Result<(), SessionError> {
     let cluster = plan.cluster.desired();
-    if cluster.own().is_none() {
-        return Ok(());
-    }
     let profiles = std::iter::once(&plan.profile).chain(plan.old_release.as_ref().map(|old| &old.profile));
-    // Manifests that the model cannot read are left to the API server.
-    let findings = profiles.filter_map(|profile| manifest_findings(profile, cluster)?.ok()).flatten();
-    let refused: Vec<String> = findings
-        .filter(|finding| finding.id == "BOOT-API" && finding.level == Level::Must)
-        .filter(|finding| !finding.what.contains("${"))
-        .map(|finding| format!("{}: {}", finding.at(), finding.what))
-        .collect();
+    let refused: Vec<String> = profiles.flat_map(|profile| refused_objects(profile, cluster)).collect();
     if refused.is_empty() {
         return Ok(());
     }
@@ -101,6 +91,29 @@ pub(super) fn check_accepted(plan: &RunPlan) -> Result<(), SessionError> {
         "the API server does not accept the manifests; 'ccm-conformance bootstrap check' shows what to change:\n  {}",
         refused.join("\n  ")
     )))
+}
+
+/// The objects of a profile's manifests that no API server of the run's own cluster accepts, with file, line and reason.
+/// The values of placeholders are not known, so fields with one do not count.
+pub fn refused_objects(profile: &Profile, cluster: &DesiredCluster) -> Vec<String> {
+    if cluster.own().is_none() {
+        return Vec::new();
+    }
+    // Manifests that the model cannot read are left to the API server.
+    let findings = manifest_findings(profile, cluster).and_then(Result::ok).unwrap_or_default();
+    let refused = |finding: &Finding| match finding.id {
+        "BOOT-API" => finding.level == Level::Must && !finding.what.contains("${"),
+        "BOOT-KIND" => true,
+        _ => false,
+    };
+    let shown = |finding: &Finding| {
+        let remedy = match finding.id {
+            "BOOT-KIND" => "; add the CustomResourceDefinition of its kind, or leave it out",
+            _ => "",
+        };
+        format!("{}: {}{remedy}", finding.at(), finding.what)
+    };
+    findings.iter().filter(|finding| refused(finding)).map(shown).collect()
 }
 
 fn expected(profile: &Profile, clusters: &[Cluster]) -> Result<Expectation, String> {
@@ -355,13 +368,13 @@ mod tests {
 
     #[test]
     fn manifests_that_no_api_server_accepts_are_refused_before_anything_is_started() {
-        let refusal = |replicas: &str| {
+        let refusal_of = |replicas: &str, more: &str| {
             let folder = tempfile::tempdir().expect("a folder");
             let good = std::fs::read_to_string(&variant("good-deployment").manifests[0]).expect("manifests");
             let text = good.replacen("\n  replicas: 2\n", &format!("\n  replicas: {replicas}\n"), 1);
             assert!(text.contains(replicas), "{text}");
             let file = folder.path().join("ccm.yaml");
-            std::fs::write(&file, text).expect("written");
+            std::fs::write(&file, text + more).expect("written");
             let wanted = plan(&Source::Defaults, RunFile::default()).expect("a plan");
             let cluster = wanted.cluster.clone().settled(harness_config::BackendKind::Embedded);
             let mut plan = wanted.on(cluster);
@@ -370,7 +383,15 @@ mod tests {
                 |error: SessionError| error.to_string().replace(&format!("{}/", folder.path().display()), "");
             check_accepted(&plan).map_err(shown).err()
         };
+        let refusal = |replicas: &str| refusal_of(replicas, "");
         assert_eq!(refusal("2"), None);
+        let monitor =
+            "---\napiVersion: monitoring.coreos.com/v1\nkind: ServiceMonitor\nmetadata: {name: ccm}\n";
+        let why = refusal_of("2", monitor).expect("an unknown kind");
+        assert!(
+            why.contains("ServiceMonitor.monitoring.coreos.com/ccm is a custom resource; add the"),
+            "{why}"
+        );
         assert_eq!(refusal("'${REPLICAS}'"), None);
         let why = refusal("two").expect("refused");
         assert!(why.contains("\n  ccm.yaml:"), "{why}");

@@ -36,7 +36,7 @@ mod uninitialised;
 mod unseen;
 pub mod up;
 
-pub use boot::{Circumstances, expectation, expected_boot, manifest_findings};
+pub use boot::{Circumstances, expectation, expected_boot, manifest_findings, refused_objects};
 pub use choose::settle;
 pub use continuity::{Break, Continuity, Rule, Window};
 pub use crash::{Crash, Participant, SharedCrashes};

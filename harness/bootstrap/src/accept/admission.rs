@@ -19,6 +19,7 @@ pub(super) fn check(objects: &Objects, answer: &mut Answer) {
             }
             "ValidatingAdmissionPolicyBinding" => actions(object, &mut refuse),
             "Namespace" => levels(object, &mut refuse),
+            "PriorityClass" => priority(object, &mut refuse),
             _ => {}
         }
     }
@@ -113,6 +114,22 @@ fn levels(object: &Object, refuse: &mut dyn FnMut(&Node, String, &str)) {
             }
             _ => {}
         }
+    }
+}
+
+/// The largest value of a priority that users may set (`pkg/apis/scheduling`, `HighestUserDefinablePriority`).
+const HIGHEST: i64 = 1_000_000_000;
+
+fn priority(object: &Object, refuse: &mut dyn FnMut(&Node, String, &str)) {
+    let own = ["system-node-critical", "system-cluster-critical"].contains(&object.name.as_str());
+    if object.name.starts_with("system-") && !own {
+        let what = "metadata.name: Forbidden: priority class names with 'system-' prefix are reserved for system use only";
+        refuse(object.node.get("metadata").unwrap_or(&object.node), what.to_owned(), "choose another name");
+    }
+    let value = object.node.get("value").and_then(|node| Some((node, node.int()?)));
+    if let Some((node, _)) = value.filter(|(_, value)| *value > HIGHEST && !own) {
+        let what = format!("value: Forbidden: maximum allowed value of a user defined priority is {HIGHEST}");
+        refuse(node, what, "write a smaller value");
     }
 }
 

@@ -19,7 +19,7 @@ const NAME_IT: &str = "name it with --ccm KIND/NAME, or pass --topology hosted i
 
 /// Exit code: the cluster boots.
 const BOOTS: u8 = 0;
-/// Exit code: deadlock, or a failure in some order; with `--strict` also a lint finding.
+/// Exit code: deadlock, a failure in some order, or an object that the API server refuses; with `--strict` also a lint finding.
 const FAILS: u8 = 1;
 /// Exit code: unreadable input or bad usage.
 const USAGE: u8 = 2;
@@ -65,9 +65,11 @@ fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String>
         checkup.cells = clusters.into_iter().map(|cluster| checked.cell(cluster, explained)).collect();
     }
     let strict = args.strict && checkup.findings.iter().any(|finding| finding.level != Level::Info);
+    let refused =
+        checkup.findings.iter().any(|finding| finding.id == "BOOT-API" && finding.level == Level::Must);
     let code = match &checkup.unreadable {
         Some(_) => USAGE,
-        None if checkup.failing().next().is_some() || strict => FAILS,
+        None if checkup.failing().next().is_some() || strict || refused => FAILS,
         None => BOOTS,
     };
     let mut note = String::new();
@@ -86,23 +88,25 @@ fn check(args: &CheckArgs, stdin: &mut dyn Read) -> Result<(u8, String), String>
     Ok((code, text))
 }
 
+fn unknown_graph(path: &Path) -> String {
+    format!("--graph {}: unknown format: end the file name in .svg, .dot or .mmd (Mermaid)", path.display())
+}
+
 /// Writes the graph of the first cell that does not boot, and prints which one it is.
 fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
-    let cell = checkup.failing().find_map(|cell| Some((cell, cell.explanation.as_ref()?)));
-    let Some((cell, explanation)) = cell else {
-        return Ok(format!("no graph in {}: every cell boots\n", path.display()));
-    };
     let ending = path.extension().and_then(|ending| ending.to_str()).unwrap_or_default();
+    let cell = checkup.failing().find_map(|cell| Some((cell, cell.explanation.as_ref()?)));
+    let is_known = ["svg", "dot", "gv", "mmd", "mermaid"].contains(&ending);
+    let (cell, explanation) = match cell {
+        None if is_known => return Ok(format!("no graph in {}: every cell boots\n", path.display())),
+        None => return Err(unknown_graph(path)),
+        Some(found) => found,
+    };
     let text = match ending {
         "svg" => explanation.graph.to_svg(),
         "dot" | "gv" => explanation.graph.to_dot(),
         "mmd" | "mermaid" => explanation.graph.to_mermaid(),
-        _ => {
-            return Err(format!(
-                "--graph {}: unknown format: end the file name in .svg, .dot or .mmd (Mermaid)",
-                path.display()
-            ));
-        }
+        _ => return Err(unknown_graph(path)),
     };
     std::fs::write(path, text)
         .map_err(|e| format!("--graph {}: cannot be written: {}", path.display(), system_errors::why(&e)))?;

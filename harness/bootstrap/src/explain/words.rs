@@ -88,7 +88,6 @@ pub(crate) fn name(model: &Model, fact: usize) -> String {
         Fact::ServicesAnswer(n) => format!("Service addresses on Node {}", node(n)),
         Fact::DnsAnswers(n) => format!("cluster DNS on Node {}", node(n)),
         Fact::DnsRuns => String::from("cluster DNS"),
-        Fact::Accepted => String::from("the installation of the manifests"),
         Fact::StorageWorks => String::from("the storage system"),
         Fact::WebhookAnswers(k) => model.set.webhooks[k as usize].title.clone(),
         Fact::Serves(w)
@@ -124,7 +123,6 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
             _ => format!("cluster DNS does not answer on Node {}: it waits for {}", wait.node(n), wait.what),
         },
         Fact::DnsRuns => format!("cluster DNS is {}", wait.what),
-        Fact::Accepted => format!("the manifests are not installed: {}", wait.what),
         Fact::StorageWorks => format!("the storage system runs as Pods and waits for {}", wait.what),
         Fact::WebhookAnswers(k) => wait.webhook(k),
         Fact::Never(_) => wait.what,

@@ -154,7 +154,7 @@ fn argument(spec: &Node, flag: &str, value: &str) -> Option<Vec<Patch>> {
 fn grant(objects: &Objects, at: usize, spec: &Node, rights: &str) -> Option<Vec<(usize, String)>> {
     let object = objects.all.get(at)?;
     let source = &objects.sources[object.source];
-    let workload = workloads(objects).into_iter().find(|workload| workload.object == Some(at))?;
+    let workload = workloads(objects, &[]).into_iter().find(|workload| workload.object == Some(at))?;
     let mut text = source.text.to_string();
     if workload.service_account == "default" {
         let patch = set(&text, spec, "serviceAccountName", account(&workload))?;

@@ -73,7 +73,9 @@ pub(crate) fn fix(
                     fixed.sources[source] = Source { text: text.into(), ..fixed.sources[source].clone() };
                 }
                 objects = Objects::read(fixed.sources.clone());
-                fixed.done.push(what);
+                // What is done has no alternative.
+                let done = what.split(", or pass '--assume").next().unwrap_or(&what);
+                fixed.done.push(done.to_owned());
             }
             None => {
                 if !fixed.by_hand.contains(&what) {
@@ -177,7 +179,6 @@ fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
         | Change::ApiServer(_)
         | Change::CloudProvider(_)
         | Change::Repair(..)
-        | Change::Accept(_)
         | Change::Port(_)
         | Change::DropStorage(_)
         | Change::DropPodAffinity(_) => None,

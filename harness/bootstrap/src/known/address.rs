@@ -79,6 +79,12 @@ pub(super) fn fault(objects: &Objects, workload: &Workload) -> Option<Hindrance>
     if host.contains("://") || host.contains('/') {
         return never(format!("KUBERNETES_SERVICE_HOST is '{host}', which is not a host"), right);
     }
+    if host.contains(':') && host.parse::<std::net::Ipv6Addr>().is_err() {
+        return never(format!("KUBERNETES_SERVICE_HOST is '{host}', which has a port"), right);
+    }
+    if !port.contains("$(") && port.parse::<u16>().is_err() {
+        return never(format!("'{port}' is not the number of a port"), right);
+    }
     if host.contains("$(") {
         let words = format!("no variable before it replaces '{host}', so it does not find the API server");
         return never(words, "define the variable first, or set the address of the API server");
@@ -92,6 +98,15 @@ pub(super) fn fault(objects: &Objects, workload: &Workload) -> Option<Hindrance>
         return never(words, "write https:// before the address of the API server");
     }
     None
+}
+
+/// What a name that only `hostAliases` know depends on: kubeadm's certificate has the names of the Service and of the machine.
+pub(super) fn certificate(objects: &Objects, workload: &Workload) -> Option<Condition> {
+    let Address { host, place, is_encrypted, .. } = address(objects, workload)?;
+    let aliased = crate::dns::aliases(objects, workload).iter().any(|(name, _)| *name == host);
+    let of_service = host == "kubernetes" || host.starts_with("kubernetes.default");
+    let words = format!("the certificate of the API server is also for the name {host}");
+    (aliased && is_encrypted && !of_service).then_some(Condition { words, place })
 }
 
 /// What an address with the port of the Service depends on: kubeadm's API servers listen on port 6443.

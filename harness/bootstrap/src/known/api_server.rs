@@ -69,7 +69,8 @@ pub(super) fn host_variable(objects: &Objects, workload: &Workload) -> Option<(H
     const NAME: &str = "KUBERNETES_SERVICE_HOST";
     for container in workload.containers.iter().filter(|container| !container.init) {
         if let Some((_, value, place)) = container.env.iter().rev().find(|(name, ..)| name == NAME) {
-            return Some((Host::Known(value.clone()), place.clone()));
+            let host = of_reference(objects, workload, value).unwrap_or_else(|| Host::Known(value.clone()));
+            return Some((host, place.clone()));
         }
         if container.env_names.iter().any(|name| name == NAME) {
             return Some(of_field(objects, workload, NAME));
@@ -86,14 +87,43 @@ pub(super) fn host_variable(objects: &Objects, workload: &Workload) -> Option<(H
     None
 }
 
+/// The host in a value that names another variable, which the kubelet replaces although the manifests do not show its
+/// value: one that is defined before it by a field, a Secret or a ConfigMap, or one of a Service. `None` if nothing is
+/// replaced.
+fn of_reference(objects: &Objects, workload: &Workload, value: &str) -> Option<Host> {
+    let (_, rest) = value.split_once("$(")?;
+    let (variable, _) = rest.split_once(')')?;
+    let item = |name: &str| env_item(objects, workload, name);
+    let of_service = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| variable.contains(part));
+    let (at, _) = item("KUBERNETES_SERVICE_HOST")?;
+    let defined = item(variable).filter(|(before, _)| *before < at);
+    match defined {
+        Some((_, node)) if value == format!("$({variable})") && reads_host_ip(node) => Some(Host::OwnNode),
+        Some(_) => Some(Host::Hidden),
+        None if of_service || workload.containers.iter().any(|c| !c.env_from.is_empty()) => {
+            Some(Host::Hidden)
+        }
+        None => None,
+    }
+}
+
+fn reads_host_ip(item: &Node) -> bool {
+    item.at(&["valueFrom", "fieldRef", "fieldPath"]).and_then(Node::text) == Some("status.hostIP")
+}
+
+/// The last definition of a variable in the containers of a workload, and its place in the list.
+fn env_item<'o>(objects: &'o Objects, workload: &Workload, variable: &str) -> Option<(usize, &'o Node)> {
+    let object = &objects.all[workload.object?];
+    let containers = object.node.at(spec_path(workload.kind))?.get("containers")?.items();
+    let items = containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items);
+    items.enumerate().filter(|(_, item)| item.text_at("name") == Some(variable)).last()
+}
+
 /// A host that a field of the Pod provides, or something that the manifests do not contain.
 fn of_field(objects: &Objects, workload: &Workload, variable: &str) -> (Host, Place) {
     let hidden = (Host::Hidden, workload.spec_place.clone());
     let Some(object) = workload.object.map(|index| &objects.all[index]) else { return hidden };
-    let spec = object.node.at(spec_path(workload.kind));
-    let containers = spec.and_then(|spec| spec.get("containers")).map(Node::items).unwrap_or_default();
-    let items = containers.iter().filter_map(|container| container.get("env")).flat_map(Node::items);
-    let own = items.into_iter().find(|item| item.text_at("name") == Some(variable));
+    let own = env_item(objects, workload, variable).map(|(_, item)| item);
     let field = own.and_then(|own| own.at(&["valueFrom", "fieldRef", "fieldPath"]));
     match field {
         Some(field) if field.text() == Some("status.hostIP") => (Host::OwnNode, object.place(field)),

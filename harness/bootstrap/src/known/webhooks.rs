@@ -167,11 +167,8 @@ impl Webhook {
 /// All webhooks that block requests for Pods, Nodes or leases if they cannot be reached.
 pub(crate) fn webhooks(objects: &Objects, workloads: &[Workload]) -> Vec<Webhook> {
     let mut all = Vec::new();
-    for (at, object) in objects.all.iter().enumerate() {
-        if !matches!(object.kind.as_str(), "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration")
-        {
-            continue;
-        }
+    let kinds = ["ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"];
+    for (at, object) in kinds.iter().flat_map(|kind| objects.numbered(kind)) {
         let items = object.node.get("webhooks").map(Node::items).unwrap_or_default();
         for (index, node) in items.iter().enumerate() {
             let conditions = expressions(node);

@@ -23,7 +23,7 @@ pub(super) fn read(checked: &Checked, report: &mut Report) {
         let Some(what) = checked.objects.unknown_kind(object) else { continue };
         let why = "the verdict does not include objects of unknown kinds";
         let place = object.place_of(&object.node, "kind");
-        report.add(("BOOT-READ", Level::Info), place, what, why, None);
+        report.add(("BOOT-KIND", Level::Info), place, what, why, None);
     }
     let (found, doubt) = cloud_controllers(&checked.set.workloads);
     if doubt == Some(CcmDoubt::Several) {

@@ -42,6 +42,11 @@ impl Object {
         custom(&self.api_version)
     }
 
+    /// Whether it is another version of the same object.
+    pub(crate) fn is_same(&self, other: &Object) -> bool {
+        self.kind == other.kind && self.name == other.name && self.namespace == other.namespace
+    }
+
     /// Why Kubernetes itself has no such kind, if that is so: it is misspelt, or a custom resource.
     fn unknown_kind(&self) -> Option<String> {
         let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
@@ -202,6 +207,28 @@ impl Objects {
         }
         let (source, document) = at;
         self.all.push(Object { api_version, kind, namespace, name, node, source, document, file });
+    }
+
+    /// What exists once the set is applied: without the refused objects, and of an object that comes several times only
+    /// the last that is not refused. Numbers of objects stay the same.
+    pub(crate) fn applied(&self, refused: &[usize]) -> Objects {
+        let mut applied = self.clone();
+        let is_there = |index: &usize| {
+            let own = &self.all[*index];
+            let later = (index + 1..self.all.len()).any(|later| {
+                self.all[later].is_same(own) && !own.name.is_empty() && !refused.contains(&later)
+            });
+            !refused.contains(index) && !later
+        };
+        for indices in applied.by_kind.values_mut() {
+            indices.retain(is_there);
+        }
+        applied
+    }
+
+    /// Objects of a kind of Kubernetes, with their numbers.
+    pub(crate) fn numbered(&self, kind: &str) -> impl Iterator<Item = (usize, &Object)> {
+        self.by_kind.get(kind).into_iter().flatten().map(|index| (*index, &self.all[*index]))
     }
 
     /// Objects of a kind of Kubernetes.

@@ -216,11 +216,17 @@ impl<'t> Reading<'t> {
                 merged.push(value);
                 continue;
             }
-            if !keys.insert(text.clone()) {
-                let what = format!("the key '{text}' is given twice");
-                return Err(fault(&at, what, "keep one of them"));
-            }
             let (line, column) = place(&at.start);
+            if !keys.insert(text.clone()) {
+                // So does kubectl; other clients refuse the document.
+                self.problems.push(Problem {
+                    place: Place { file: self.source.name.clone(), line, column },
+                    severity: Severity::Ignored,
+                    what: format!("the key '{text}' is given twice; the last one counts"),
+                    hint: String::from("keep one of them"),
+                });
+                entries.retain(|entry| entry.key != text);
+            }
             entries.push(Entry { key: text, key_bytes: key.bytes, line, column, value });
         }
         for entry in merged.iter().flat_map(merge_sources).flat_map(Node::entries) {

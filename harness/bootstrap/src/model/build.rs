@@ -49,7 +49,11 @@ pub(crate) struct Refused {
 impl Set {
     /// Reads the set. `ccm` names the CCM if its name does not show it.
     pub(crate) fn new(objects: &Objects, assumed: &Assumed, ccm: Option<&str>) -> Set {
-        let mut all = workloads(objects);
+        let answer = accept::answer(objects);
+        let refused_ones: Vec<usize> = answer.refusals.iter().map(|refusal| refusal.object).collect();
+        // kubectl goes on after an object that is refused.
+        let applied = objects.applied(&refused_ones);
+        let mut all = workloads(&applied, &refused_ones);
         if let Some(named) = ccm {
             for workload in &mut all {
                 let own = workload.title().eq_ignore_ascii_case(named) || workload.name == named;
@@ -60,14 +64,15 @@ impl Set {
                 }
             }
         }
-        let answer = accept::answer(objects);
+        let titles = objects;
+        let objects = &applied;
         apply_policies(objects, assumed, &mut all);
         let mut refused = Vec::new();
         for accept::Refusal { object, place, what, hint } in answer.refusals {
             match all.iter_mut().find(|workload| workload.object == Some(object)) {
                 Some(workload) => workload.refused.push((place, what, hint)),
                 None => {
-                    refused.push(Refused { object, title: accept::title(&objects.all[object]), what, place });
+                    refused.push(Refused { object, title: accept::title(&titles.all[object]), what, place });
                 }
             }
         }
@@ -176,7 +181,6 @@ impl<'a> Model<'a> {
         for node in 0..model.machines.len() {
             model.node(node);
         }
-        model.accepted();
         model.storage();
         for workload in 0..set.workloads.len() {
             model.workload(workload, webhooks_first);
@@ -236,21 +240,6 @@ impl<'a> Model<'a> {
         self.goals.push(fact);
     }
 
-    /// All objects of the set must be accepted: an installation stops at the first one that is refused.
-    fn accepted(&mut self) {
-        if self.set.refused.is_empty() {
-            return;
-        }
-        let mut body = Vec::new();
-        for refused in &self.set.refused {
-            let words = format!("the API server refuses {}: {}", refused.title, refused.what);
-            let change = Change::Accept(number(refused.object));
-            body.push(self.never(words, Some(refused.place.clone()), Some(change)));
-        }
-        self.rule(Fact::Accepted, body);
-        self.goal(Fact::Accepted);
-    }
-
     /// Provisioners and CSI drivers are Pods that wait for an initialised, Ready Node.
     fn storage(&mut self) {
         for node in 0..self.machines.len() {
@@ -302,12 +291,18 @@ impl<'a> Model<'a> {
                 Role::NodeManager => Fact::Works(number(w), n),
                 _ => Fact::Serves(number(w)),
             };
+            let mut after = self.machines[node].labels.clone();
+            for label in super::build_pods::CLOUD_LABELS {
+                after.entry((*label).to_owned()).or_insert_with(|| "of the cloud".to_owned());
+            }
             let mut body = vec![self.needs(works)];
             body.extend(self.right(w, Need::Initialise, "initialise Nodes"));
             body.extend(self.hindrances(w, Stage::Initialisation));
             for hook in 0..self.set.webhooks.len() {
                 let own = &self.set.webhooks[hook];
-                if self.set.asked[w].nodes.contains(&hook) && own.chooses(&self.machines[node].labels) {
+                // A selector is tried on the Node before and after the change, which adds the labels of the cloud.
+                let chosen = own.chooses(&self.machines[node].labels) || own.chooses(&after);
+                if self.set.asked[w].nodes.contains(&hook) && chosen {
                     body.push(self.answer_of(hook));
                 }
             }

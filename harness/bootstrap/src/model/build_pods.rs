@@ -10,7 +10,7 @@ use crate::workload::{
 };
 
 /// Labels that the CCM writes when it initialises a Node (contract area NODE-LBL).
-const CLOUD_LABELS: &[&str] = &[
+pub(super) const CLOUD_LABELS: &[&str] = &[
     "topology.kubernetes.io/zone",
     "topology.kubernetes.io/region",
     "node.kubernetes.io/instance-type",

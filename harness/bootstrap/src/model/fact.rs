@@ -38,8 +38,6 @@ pub(crate) enum Fact {
     Works(u32, u32),
     /// Some Pod of the workload works.
     Serves(u32),
-    /// The API server has accepted all objects of the set.
-    Accepted,
     /// Never becomes true; the number is that of its reason.
     Never(u32),
 }
@@ -98,8 +96,6 @@ pub(crate) enum Change {
     Replicas(u32),
     /// Fix what the API server refuses in a workload.
     Repair(u32, String),
-    /// Fix what the API server refuses in another object.
-    Accept(u32),
     /// Fix another setting that keeps Pods from running, as described.
     Amend(u32, String),
     /// Listen on another port of the host.

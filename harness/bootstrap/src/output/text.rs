@@ -146,7 +146,15 @@ fn summary(checkup: &Checkup) -> String {
     let cells = match (failing, checkup.cells.len()) {
         (0, 1) => "the cell boots".to_owned(),
         (0, all) => format!("each of the {all} cells boots"),
-        (failing, all) => format!("{failing} of {all} cells do not boot in every order"),
+        (failing, all) => {
+            let dead = checkup.cells.iter().filter(|cell| cell.outcome == Outcome::Deadlock).count();
+            match (dead == failing, failing == all) {
+                (true, true) if all == 1 => "the cell does not boot".to_owned(),
+                (true, true) => format!("none of the {all} cells boots"),
+                (true, false) => format!("{failing} of {all} cells do not boot"),
+                (false, _) => format!("{failing} of {all} cells do not boot, or only in some orders"),
+            }
+        }
     };
     let mut text =
         format!("\n{cells}; MUST findings: {}, SHOULD: {}\n", count(Level::Must), count(Level::Should));

@@ -9,27 +9,35 @@ use super::selector::{Labels, labels};
 use super::{Container, fields, hindrance, outside, role, runtime_class, sub_path, token, variables};
 use crate::manifest::{Node, Object, Objects, Place};
 
-/// Every workload of the set. Of one that is there twice, the last counts: it updates the others.
-pub(crate) fn workloads(objects: &Objects) -> Vec<Workload> {
-    let is_last = |(index, object): &(usize, &Object)| {
-        let same = |later: &&Object| {
-            later.kind == object.kind && later.name == object.name && later.namespace == object.namespace
-        };
-        object.name.is_empty() || !objects.all[index + 1..].iter().any(|later| same(&later))
+/// Every workload of the set. Of one that comes several times, the last counts that is not refused: it updates the others.
+pub(crate) fn workloads(objects: &Objects, refused: &[usize]) -> Vec<Workload> {
+    let counts = |(index, object): &(usize, &Object)| {
+        let others =
+            objects.all.iter().enumerate().filter(|(other, one)| other != index && one.is_same(object));
+        let mut others = others.filter(|(other, _)| !refused.contains(other));
+        object.name.is_empty() || others.all(|(other, _)| other < *index && !refused.contains(index))
     };
-    let pairs = objects.all.iter().enumerate().filter(is_last);
+    let pairs = objects.all.iter().enumerate().filter(counts);
     let mut all: Vec<Workload> = pairs.filter_map(|(index, object)| workload(index, object)).collect();
     for workload in &mut all {
         workload.priority = priority(objects, workload);
         workload.preempts &= preempts(objects, workload);
         runtime_class::apply(objects, workload);
         variables::fill(objects, workload);
-        workload.role = role::of(workload);
+        workload.role = if is_test(objects, workload) { Role::Other } else { role::of(workload) };
         workload.judge_controllers();
         workload.hindrances.extend(without_token(objects, workload));
         workload.hindrances.extend(sub_path::undefined(objects, workload));
     }
     all
+}
+
+/// Whether it is a test of a Helm chart, and not a part of what the chart installs.
+fn is_test(objects: &Objects, workload: &Workload) -> bool {
+    let annotations =
+        workload.object.and_then(|index| objects.all[index].node.at(&["metadata", "annotations"]));
+    let hook = annotations.and_then(|annotations| annotations.text_at("helm.sh/hook"));
+    hook.is_some_and(|hook| hook.split(',').any(|one| one.trim().starts_with("test")))
 }
 
 fn workload(index: usize, object: &Object) -> Option<Workload> {

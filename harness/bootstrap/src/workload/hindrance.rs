@@ -27,6 +27,9 @@ impl Hindrance {
     }
 }
 
+/// Less memory than any container runtime accepts, in billionths of a byte: usually `m` instead of `Mi`.
+const LEAST_MEMORY: i128 = (1 << 20) * 1_000_000_000;
+
 /// What the object itself shows; `spec` is that of its Pods.
 pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hindrance> {
     let mut all = Vec::new();
@@ -90,6 +93,17 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
         }
     }
     for container in each_container(spec) {
+        let limit = container.at(&["resources", "limits", "memory"]);
+        let bytes = limit.and_then(Node::scalar).and_then(|text| embedded_objects::billionths(&text));
+        if let (Some(limit), Some(_)) = (limit, bytes.filter(|bytes| *bytes < LEAST_MEMORY)) {
+            let shown = limit.scalar().unwrap_or_default();
+            all.push(Hindrance::new(
+                Stage::Start,
+                format!("no container starts with a memory limit of {shown}, which is less than 1 MiB"),
+                object.place(limit),
+                String::from("write the limit with a unit of memory, such as 128Mi"),
+            ));
+        }
         let (user, not_root) = identity(spec, container);
         if let Some(user) = user.filter(|user| not_root && user.int() == Some(0)) {
             let name = container.text_at("name").unwrap_or_default();

@@ -97,7 +97,15 @@ fn owner(conditions: &mut Conditions, kind: WorkloadKind) {
     if let Some(by) = spec.get("managedBy").filter(|by| by.text() != Some("kubernetes.io/job-controller")) {
         conditions.add(by, format!("the controller '{}' creates its Pods", by.text().unwrap_or_default()));
     }
-    if let (WorkloadKind::CronJob, Some(schedule)) = (kind, spec.get("schedule")) {
+    let often = |schedule: &&Node| {
+        let text = schedule.text().unwrap_or_default();
+        let mut fields = text.split_whitespace();
+        let minute = fields.next().unwrap_or_default();
+        (minute == "*" || minute.starts_with("*/")) && fields.all(|field| field == "*")
+    };
+    // One that is due within the hour starts soon enough.
+    let schedule = spec.get("schedule").filter(|schedule| !often(schedule));
+    if let (WorkloadKind::CronJob, Some(schedule)) = (kind, schedule) {
         let words = format!("the schedule '{}' creates a Job", schedule.text().unwrap_or_default());
         conditions.add(schedule, words);
     }
@@ -157,10 +165,16 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
 
 /// Conditions on the container's program, its hooks and its limits.
 fn program(conditions: &mut Conditions, container: &Node) {
-    let image = container.text_at("image").unwrap_or_default();
+    let image = container.get("image");
+    let shown = image.and_then(Node::text).unwrap_or_default();
+    let image = if image.is_some_and(Node::is_placeholder) {
+        "its image".to_owned()
+    } else {
+        format!("the image '{shown}'")
+    };
     if let Some(program) = container.get("command").and_then(|command| command.items().first()) {
         let named = program.scalar().unwrap_or_default();
-        conditions.add(program, format!("the image '{image}' contains the program '{named}'"));
+        conditions.add(program, format!("{image} contains the program '{named}'"));
     }
     // The kubelet itself carries out a sleep.
     let hook = container.at(&["lifecycle", "postStart"]).filter(|hook| hook.get("sleep").is_none());

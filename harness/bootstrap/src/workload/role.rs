@@ -105,12 +105,30 @@ impl Workload {
         list.iter().any(|entry| entry == "*")
     }
 
+    /// An argument that contains several flags, or a flag and its value without `=`: no shell separates them.
+    fn joined_flags(&self) -> Option<Hindrance> {
+        let containers = self.containers.iter().filter(|container| !container.init);
+        let joined = |argument: &str| {
+            let name = argument.split('=').next().unwrap_or_default();
+            argument.starts_with("--") && (name.contains(' ') || argument.contains(" --"))
+        };
+        let mut arguments = containers.flat_map(|container| &container.arguments);
+        let (argument, place) = arguments.find(|(argument, _)| joined(argument))?;
+        Some(Hindrance::new(
+            Stage::Work,
+            format!("the process exits, as it gets '{argument}' as one argument"),
+            place.clone(),
+            String::from("write each flag as an item of the list, and its value after ="),
+        ))
+    }
+
     /// Records whether `--controllers` keeps it from initialising Nodes. What a program that is not built with the
     /// framework does with the flag is not known.
     pub(super) fn judge_controllers(&mut self) {
         if !matches!(self.role, Role::Ccm | Role::NodeManager) {
             return;
         }
+        self.hindrances.extend(self.joined_flags());
         let Some((list, place)) = self.controllers() else { return };
         if self.runs_controller(&["cloud-node", "cloud-node-controller"]) {
             return;

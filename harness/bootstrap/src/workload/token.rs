@@ -77,6 +77,20 @@ fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Op
     if let Some(secret) = volume.get("secret") {
         let secret = objects.find("Secret", &object.namespace, secret.text_at("secretName")?)?;
         let filled = secret.node.text_at("type") == Some("kubernetes.io/service-account-token");
+        let account = "kubernetes.io/service-account.name";
+        let account =
+            secret.node.at(&["metadata", "annotations", account]).and_then(Node::text).unwrap_or_default();
+        let is_there =
+            account == "default" || objects.find("ServiceAccount", &object.namespace, account).is_some();
+        if filled && !is_there {
+            let words = format!(
+                "its Secret is a token of ServiceAccount/{account}, which does not exist, so it is deleted"
+            );
+            return Some((
+                words,
+                "name an account of the manifests in the annotation of the Secret".to_owned(),
+            ));
+        }
         let holds =
             |key: &str| ["data", "stringData"].iter().any(|map| secret.node.at(&[*map, key]).is_some());
         let complete = filled || (holds("token") && holds("ca.crt"));

@@ -27,7 +27,7 @@ pub(crate) struct ControlOptions {
     /// List all mutants, conforming variants and adversaries, or those of the other options, and judge nothing
     #[arg(long, help_heading = WHICH)]
     pub(crate) list: bool,
-    /// Only part K of N of 'all', to share the work among machines or to take a sample
+    /// Only part K of N of what the other options select, to share the work among machines or to take a sample
     #[arg(long, value_name = "K/N", value_parser = Share::from_str, help_heading = WHICH)]
     pub(crate) share: Option<Share>,
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]

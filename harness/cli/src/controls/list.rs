@@ -196,7 +196,7 @@ fn chosen_of<T: DeserializeOwned>(
         return Err(format!("--{option}: unknown {kind} '{unknown}'{hint}"));
     }
     list.retain(|one| chosen.iter().any(|wanted| is(one, wanted)));
-    Ok(list)
+    Ok(share.keep(list))
 }
 
 #[cfg(test)]

@@ -19,6 +19,28 @@ pub(super) fn explanation(contract: &Contract, suites: &[Suite], id: &str) -> Op
         .or_else(|| suite.map(of_suite))
         .or_else(|| profile.map(|profile| of_profile(profile, suites)))
         .or_else(|| bug.map(of_bug))
+        .or_else(|| OF_BOOTSTRAP.iter().find(|(name, _)| same(name)).map(of_finding))
+}
+
+/// Ids of findings of `bootstrap check` that are not rows of the contract.
+const OF_BOOTSTRAP: [(&str, &str); 4] = [
+    (
+        "BOOT-READ",
+        "something in the manifests cannot be read, or the boot model does not know it; the verdict leaves it out",
+    ),
+    (
+        "BOOT-KIND",
+        "an object is of a kind that neither Kubernetes nor a CustomResourceDefinition in the manifests defines",
+    ),
+    ("BOOT-API", "the API server refuses an object, or does not know one of its fields"),
+    ("BOOT-REF", "an object that the manifests refer to is neither in them nor built into Kubernetes"),
+];
+
+fn of_finding((id, what): &(&str, &str)) -> String {
+    let mut text = format!("{id}  a finding of 'ccm-conformance bootstrap check'\n\n");
+    text.push_str(&labelled("what:", what));
+    text.push_str(&labelled("more:", "ccm-conformance docs bootstrap"));
+    text
 }
 
 fn of_bound(contract: &Contract, name: &str, limit: &str) -> String {

@@ -253,7 +253,19 @@ fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, Stri
     let like: Vec<_> = best.iter().filter(|(likeness, ..)| Some(*likeness) == most).collect();
     match like.as_slice() {
         [(_, hint, _)] => Ok(hint.clone()),
-        [] => Err("the manifests hold no Deployment, DaemonSet, StatefulSet or Pod".to_owned()),
+        [] => {
+            let kinds = documents.iter().filter_map(|document| document["kind"].as_str());
+            let kinds: std::collections::BTreeSet<&str> = kinds.collect();
+            let found = match kinds.is_empty() {
+                true => "they are empty".to_owned(),
+                false => format!("found {}", kinds.into_iter().collect::<Vec<_>>().join(", ")),
+            };
+            Err(format!("the manifests hold no Deployment, DaemonSet, StatefulSet or Pod: {found}"))
+        }
+        [(_, _, first), others @ ..] if others.iter().all(|(_, _, name)| name == first) => Err(format!(
+            "the manifests contain {first} {} times; remove all but one, as each is applied over the one before",
+            like.len()
+        )),
         several => {
             let names: Vec<&str> = several.iter().map(|(_, _, name)| name.as_str()).collect();
             Err(format!(

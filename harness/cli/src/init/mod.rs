@@ -17,7 +17,7 @@ use harness_core::files::{self, built_in_folders_with};
 use harness_core::output;
 use harness_report::exit;
 use harness_session::ccm::WorkloadHint;
-use harness_session::expected_boot;
+use harness_session::{expected_boot, refused_objects};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::Read as _;
@@ -81,10 +81,24 @@ fn make(options: &InitOptions) -> Result<String, String> {
     let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
     let over = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
     let Ok(plan) = planned(&Source::Defaults, over) else {
-        return Err(format!("{text}\nthe profile has errors, see above; correct {profile}/profile.yaml"));
+        output::err(text.trim_end_matches('\n'));
+        return Err(format!("the profile has errors, see above; correct {profile}/profile.yaml"));
     };
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
+        if expected.contains(": deadlock") {
+            text.push_str(&format!(
+                "  'ccm-conformance bootstrap fix {folder}/manifests' writes what it can change\n",
+                folder = folder.display()
+            ));
+        }
+    }
+    let refused = refused_objects(&plan.profile, plan.cluster.desired());
+    if !refused.is_empty() {
+        text.push_str(&format!(
+            "\nWhat the API server of a new cluster refuses:\n  {}\n",
+            refused.join("\n  ")
+        ));
     }
     if built_in_folders_with("profile.yaml")
         .iter()
@@ -194,7 +208,13 @@ fn text_of(path: &Path) -> Result<String, String> {
         Box::new(file)
     };
     let mut text = String::new();
-    reader.take(AT_MOST + 1).read_to_string(&mut text).map_err(failed)?;
+    let read = reader.take(AT_MOST + 1).read_to_string(&mut text);
+    read.map_err(|error| match error.kind() {
+        std::io::ErrorKind::InvalidData => {
+            format!("{} is not text (UTF-8); save it as UTF-8, or give another file", path.display())
+        }
+        _ => failed(error),
+    })?;
     match text.len() as u64 > AT_MOST {
         true => Err(format!("{}: more than {} MiB", path.display(), AT_MOST >> 20)),
         false => Ok(text),

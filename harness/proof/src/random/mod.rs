@@ -1,6 +1,7 @@
 //! Random variants: known manifests with one to three changes, on a random cluster, all chosen by a seed. They find mistakes of
 //! the boot model that none of the variants in the table was written for.
 
+mod admission;
 mod needs;
 mod placement;
 mod real;
@@ -58,7 +59,8 @@ pub fn random(
 
 /// All changes.
 fn changes(real: bool) -> Vec<Change> {
-    let more: &[&[Change]] = if real { &[surroundings::ADMISSION, real::CHANGES] } else { &[] };
+    let more: &[&[Change]] =
+        if real { &[surroundings::ADMISSION, real::CHANGES, admission::CHANGES] } else { &[] };
     [&[placement::CHANGES, needs::CHANGES, surroundings::CHANGES], more].concat().concat()
 }
 

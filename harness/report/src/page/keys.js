@@ -12,9 +12,10 @@ const KEYS = [
 document.addEventListener("keydown", (event) => {
   const isTyping = event.target.matches("input[type=search], select, textarea, canvas");
   if (event.ctrlKey || event.metaKey || event.altKey || !checkList || document.querySelector("dialog[open]")) return;
-  if (isTyping && event.key === "Escape" && event.target.matches("input")) event.target.blur();
+  const leaves = isTyping && event.key === "Escape" && event.target.matches("input");
+  if (leaves) event.target.blur();
   const known = KEYS.find(([key]) => key === event.key);
-  if (!known || isTyping) return;
+  if (!known || (isTyping && !leaves)) return;
   event.preventDefault();
   known[2]();
 });

@@ -18,7 +18,7 @@ function reportRow(run, id) {
 
 const PRESETS = [
   ["All", {}], ["Problems", { outcome: TROUBLE.join(",") }], ["MUSTs not passed", { level: "MUST", outcome: ["fail", ...UNJUDGED].join(",") }],
-  ["Slowest", { outcome: "pass,fail,blocked,error", sort: "slow" }], ["Close to their limit", { used: String(CLOSE), sort: "limit" }],
+  ["Slowest", { outcome: "pass,fail,blocked,error", sort: "slow" }], [`At least ${CLOSE} % of their limit`, { used: String(CLOSE), sort: "limit" }],
 ];
 
 const reading = () => make("p", { className: "empty" }, "The events are still being read.");

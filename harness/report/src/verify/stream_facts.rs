@@ -40,6 +40,8 @@ impl StreamFacts {
         match (&report.stream, &self.stream) {
             (named, None) => {
                 let of = named.as_ref().map(|named| named.events);
+                // A stream that is longer than the report says is another one, which has no end either.
+                let of = of.filter(|of| self.events < *of);
                 findings.push(Finding::Cut { after: self.events, of });
             }
             (None, Some(_)) => findings.push(Finding::OtherStream("the report names none".to_owned())),

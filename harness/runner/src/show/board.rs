@@ -4,7 +4,7 @@ use crate::forecast::{Forecast, about};
 use crate::ready_environment::is_trouble;
 use harness_core::ledger::{Entry, INTERRUPTED, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// From this number of seconds on, the pace so far says how long the rest takes.
@@ -24,6 +24,7 @@ pub(super) struct Board {
     /// From this number of failures on no further check starts.
     max_fail: Option<usize>,
     state: Mutex<State>,
+    showing: Mutex<()>,
 }
 
 struct State {
@@ -54,12 +55,25 @@ impl Board {
             others: 0,
             left,
         };
-        Board { total: forecast.checks.len(), whole, forecast, began, max_fail, state: Mutex::new(state) }
+        Board {
+            total: forecast.checks.len(),
+            whole,
+            forecast,
+            began,
+            max_fail,
+            state: Mutex::new(state),
+            showing: Mutex::new(()),
+        }
     }
 
     /// A check starts.
     pub(super) fn begin(&self, id: &str) {
         self.lock().running.push((id.to_owned(), Instant::now()));
+    }
+
+    /// Waits until no other check is being shown.
+    pub(super) fn turn_to_show(&self) -> MutexGuard<'_, ()> {
+        self.showing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// How many checks before this one were blocked by what blocked it; 0 for a check that was not blocked.

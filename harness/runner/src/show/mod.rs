@@ -141,11 +141,13 @@ impl Shown {
                 stand.handle.block_on(run_one(stand.lanes, session.clone(), one, hold))
             }
         };
+        // The lines of a check stay together, and "see above" is below what it is about.
+        let _turn = board.turn_to_show();
         let number = board.end(&entry, Instant::now());
         let entry = with_openable_path(&entry, &session.plan().output);
         let shown = text::check_ended(&entry, self.verbosity, board.blocked_before(&entry));
         match self.form {
-            ShownAs::Github if is_trouble(&entry.outcome) => {
+            ShownAs::Github if is_trouble(&entry.outcome) && !shown.trim().is_empty() => {
                 output::workflow_commands(&format!("::group::{} {}", entry.id, outcome_word(&entry.outcome)));
                 output::out_styled(&format!("{}\n", shown.trim_end()));
                 output::workflow_commands("::endgroup::");

@@ -40,8 +40,9 @@ pub(super) fn ended(ledger: &Ledger) -> String {
     format!("# {}\n", verdict_word(ledger.conformance()))
 }
 
+/// The whole output of a run in which no check began.
 pub(super) fn failed(why: &str) -> String {
-    format!("Bail out! {}\n", first_line(why))
+    format!("TAP version 14\nBail out! {}\n", first_line(why))
 }
 
 fn first_line(text: &str) -> String {
@@ -72,6 +73,6 @@ mod tests {
         let fail = shown(Outcome::Fail { message: "expected:  1\nlast seen: 2".to_owned() });
         assert!(fail.starts_with("not ok 3 - A-01 claim\n"), "{fail}");
         assert!(fail.contains("\n  message: |\n    expected:  1\n    last seen: 2\n"), "{fail}");
-        assert_eq!(failed("no disk\nat all"), "Bail out! no disk\n");
+        assert_eq!(failed("no disk\nat all"), "TAP version 14\nBail out! no disk\n");
     }
 }

@@ -114,8 +114,12 @@ impl Applier {
         let (resource, capabilities) = match kinds.entry((version.clone(), kind.clone())) {
             Entry::Occupied(known) => known.into_mut(),
             Entry::Vacant(unknown) => {
-                let found = pinned_kind(&self.client, &gvk).await.map_err(|error| {
-                    format!("the API server does not serve {version} {kind}: {}", chain(&error))
+                let found = pinned_kind(&self.client, &gvk).await.map_err(|error| match &error {
+                    kube::Error::Api(status) if status.code == 404 => format!(
+                        "the API server does not serve the kind {kind} of {version}; add its CustomResourceDefinition to \
+                         the manifests, or leave the object out"
+                    ),
+                    _ => format!("the API server does not say whether it serves {kind} of {version}: {}", chain(&error)),
                 })?;
                 unknown.insert(found)
             }
@@ -159,6 +163,21 @@ impl Applier {
             refusal.map_or(Ok(()), Err)?;
         }
         Ok(())
+    }
+
+    /// Applies all documents, in order, also after one that the API server refuses, as kubectl does. Returns the refusals.
+    ///
+    /// # Errors
+    /// The API server did not answer.
+    pub async fn apply_each(&self, documents: &[Value]) -> Result<Vec<CcmError>, CcmError> {
+        let mut refusals = Vec::new();
+        for document in documents {
+            match self.apply(std::slice::from_ref(document)).await {
+                Err(error @ CcmError::Apply { refused: true, .. }) => refusals.push(error),
+                applied => applied?,
+            }
+        }
+        Ok(refusals)
     }
 
     /// Removes all documents, the last first; missing ones are not an error. A Pod gets one second: without a grace

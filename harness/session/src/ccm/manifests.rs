@@ -22,6 +22,16 @@ pub enum ManifestError {
         /// Candidates.
         found: String,
     },
+    /// The same workload several times.
+    #[error(
+        "the manifests contain {what} {times} times; remove all but one, as each is applied over the one before"
+    )]
+    Repeated {
+        /// Kind, namespace and name.
+        what: String,
+        /// How many times.
+        times: usize,
+    },
     /// The profile names a workload that does not exist.
     #[error("the manifests contain no workload {wanted}, only {found}")]
     Absent {
@@ -207,6 +217,12 @@ fn find_workload(documents: &[Value], hint: &WorkloadHint) -> Result<usize, Mani
                 .join("/"),
             found: names(&candidates),
         }),
+        [first, others @ ..]
+            if others.iter().all(|i| key_of(&documents[*i]) == key_of(&documents[*first])) =>
+        {
+            let what = key_of(&documents[*first]).to_string();
+            Err(ManifestError::Repeated { what, times: fitting.len() })
+        }
         several => Err(ManifestError::Ambiguous { found: names(several) }),
     }
 }

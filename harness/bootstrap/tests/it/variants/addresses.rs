@@ -35,6 +35,50 @@ fn hosts_and_ports() {
     }
 }
 
+/// The base with these variables before that of the host, whose value is this.
+fn referring(before: &str, value: &str) -> String {
+    changed(
+        &base(),
+        "        - name: KUBERNETES_SERVICE_HOST\n          value: 172.18.0.2\n",
+        &format!("{before}        - name: KUBERNETES_SERVICE_HOST\n          value: {value}\n"),
+    )
+}
+
+#[test]
+fn variables_that_the_kubelet_knows() {
+    let own = "        - name: HOST_IP\n          valueFrom: {fieldRef: {fieldPath: status.hostIP}}\n";
+    let secret = "        - name: API\n          valueFrom: {secretKeyRef: {name: api, key: host}}\n";
+    let with_secret = |text: &str| {
+        format!(
+            "apiVersion: v1\nkind: Secret\nmetadata: {{name: api, namespace: kube-system}}\nstringData: {{host: a}}\n---\n{text}"
+        )
+    };
+    boot(&[
+        ("the address of its Node", referring(own, "$(HOST_IP)")),
+        ("a key of a Secret", with_secret(&referring(secret, "$(API)"))),
+        ("a variable of a Service", referring("", "$(WEB_SERVICE_HOST)")),
+    ]);
+    deadlock(&[
+        ("a variable that comes later", {
+            let text = referring("", "$(API)");
+            changed(
+                &text,
+                "value: $(API)\n",
+                "value: $(API)\n        - name: API\n          value: 172.18.0.2\n",
+            )
+        }),
+        ("a host with a port", host("172.18.0.2:6443")),
+        ("a port that is not decimal", port("0x192B")),
+    ]);
+    let alias = pod("hostAliases: [{ip: 172.18.0.2, hostnames: [api.example]}]");
+    let alias = changed(&alias, "          value: 172.18.0.2\n", "          value: api.example\n");
+    assert_eq!(
+        judge(&alias, Topology::SingleControlPlane).0,
+        Outcome::BootsIf,
+        "its certificate is not known"
+    );
+}
+
 #[test]
 fn the_address_of_a_node_is_that_of_an_api_server_on_control_planes() {
     let own = variable("172.18.0.2", "          valueFrom: {fieldRef: {fieldPath: status.hostIP}}\n");

@@ -61,15 +61,83 @@ fn objects_that_are_there_twice() {
         ("the same binding", binding("cluster-admin")),
         ("the same Deployment", again("x", "x")),
         ("another image at last", again("do-ccm:dev", "do-ccm:other")),
+        // The second one is refused, and the first one stays.
+        ("another selector", again("matchLabels:\n      app: ccm", "matchLabels:\n      app: other")),
+        (
+            "another role at last",
+            format!("{}\n---\n{}", base(), binding("view").split("---\n").next().expect("a binding")),
+        ),
     ]);
     deadlock(&[
         ("another role", binding("view")),
-        ("another selector", again("matchLabels:\n      app: ccm", "matchLabels:\n      app: other")),
         (
             "no toleration at last",
             again(
                 "      - key: node.cloudprovider.kubernetes.io/uninitialized\n        operator: Exists\n        effect: NoSchedule\n",
                 "",
+            ),
+        ),
+    ]);
+}
+
+#[test]
+fn objects_next_to_the_ccm() {
+    let class = |name: &str, value: &str| {
+        let class = format!(
+            "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: {name}}}\nvalue: {value}"
+        );
+        super::below(
+            &behind(&class),
+            "      serviceAccountName: ccm\n",
+            6,
+            &format!("priorityClassName: {name}"),
+        )
+    };
+    let token = |account: &str| {
+        let secret = format!(
+            "apiVersion: v1\nkind: Secret\ntype: kubernetes.io/service-account-token\nmetadata: {{name: token, namespace: \
+             kube-system, annotations: {{kubernetes.io/service-account.name: {account}}}}}"
+        );
+        let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+        let text = super::below(
+            &behind(&secret),
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            &format!("volumeMounts: [{{name: t, mountPath: {folder}}}]"),
+        );
+        super::below(
+            &text,
+            "      serviceAccountName: ccm\n",
+            6,
+            "volumes: [{name: t, secret: {secretName: token}}]",
+        )
+    };
+    let test_pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: ccm-test, namespace: default, annotations: {helm.sh/hook: \
+                    test}}\nspec: {restartPolicy: Never, containers: [{name: wget, image: 'a/b:1', command: [wget]}]}";
+    boot(&[
+        ("a class", class("high", "1000000000")),
+        ("a token of its account", token("ccm")),
+        ("a test of its chart", behind(test_pod)),
+        (
+            "a refused object that nothing needs",
+            behind("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a..b}\ndata: {a: 1}"),
+        ),
+    ]);
+    deadlock(&[
+        ("a reserved name", class("system-high", "1000")),
+        ("a class that is too high", class("high", "1000000001")),
+        ("a token of an account that does not exist", token("absent")),
+        ("memory in thousandths of a byte", container("resources: {limits: {memory: 128m}}")),
+        ("two flags in one argument", super::argument("--v=2 --leader-elect=true")),
+        (
+            "a refused object that it needs",
+            super::below(
+                &behind(
+                    "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: need, namespace: kube-system}\ndata: {a: 1}",
+                ),
+                "        imagePullPolicy: IfNotPresent\n",
+                8,
+                "envFrom: [{configMapRef: {name: need}}]",
             ),
         ),
     ]);

@@ -45,6 +45,12 @@ fn updates_of_nodes() {
         ("conditions that exclude none", with("matchConditions: [{name: always, expression: 'true'}]")),
         ("labels of every Node", with("objectSelector: {matchLabels: {kubernetes.io/os: linux}}")),
         ("applied last", ordered(&nodes, false)),
+        (
+            "labels that the CCM adds",
+            with(
+                "objectSelector: {matchExpressions: [{key: topology.kubernetes.io/zone, operator: Exists}]}",
+            ),
+        ),
         ("all resources", hook(&rule("*", "'*'", "UPDATE"))),
     ]);
 }
