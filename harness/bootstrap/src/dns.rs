@@ -1,9 +1,8 @@
 //! Cluster DNS as kubeadm installs it, and whether a CCM needs it: does it reach its cloud by name or by address?
 
+use crate::aliases::aliases;
 use crate::manifest::{Node, Objects, Place, Value};
-use crate::workload::{
-    CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind, spec_path,
-};
+use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind};
 use std::net::IpAddr;
 use std::sync::Arc;
 
@@ -93,18 +92,6 @@ pub(crate) fn cloud_by_name(objects: &Objects, workloads: &[Workload]) -> Option
     }
     let address = |host: &String| host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
     if hosts.is_empty() { None } else { Some(!hosts.iter().all(address)) }
-}
-
-/// The names in the `hostAliases` of a workload, with their addresses.
-pub(crate) fn aliases(objects: &Objects, workload: &Workload) -> Vec<(String, String)> {
-    let spec = workload.object.and_then(|index| objects.all[index].node.at(spec_path(workload.kind)));
-    let items = spec.and_then(|spec| spec.get("hostAliases")).map(Node::items).unwrap_or_default();
-    let of_item = |item: &Node| {
-        let address = item.text_at("ip").unwrap_or_default().to_owned();
-        let names = item.get("hostnames").map(Node::texts).unwrap_or_default();
-        names.into_iter().map(|name| (name, address.clone())).collect::<Vec<_>>()
-    };
-    items.iter().flat_map(of_item).collect()
 }
 
 /// A name of the cloud that only cluster DNS knows, although the CCM asks the Node's DNS.

@@ -6,6 +6,7 @@
 //! or a network.
 
 mod accept;
+mod aliases;
 mod cases;
 mod changes;
 mod check;

@@ -1,12 +1,9 @@
 //! The address at which a program looks for the API server: whether one can be there.
 
-use super::api_server::{Host, PORT, host_of, host_variable, is_loopback, port_variable};
+use super::host::{Host, PORT, SERVICE, host_of, host_variable, in_cluster, is_loopback, port_variable};
 use super::kubeconfig::{Kubeconfig, find as kubeconfig};
 use crate::manifest::{Objects, Place};
 use crate::workload::{Condition, Hindrance, Stage, Workload};
-
-/// The first address of the Service network of kubeadm, which is that of the API server's Service.
-pub(super) const SERVICE: &str = "10.96.0.1";
 
 /// The parts of an address, as far as the manifests show them.
 struct Address {
@@ -103,7 +100,7 @@ pub(super) fn fault(objects: &Objects, workload: &Workload) -> Option<Hindrance>
 /// What a name that only `hostAliases` know depends on: kubeadm's certificate has the names of the Service and of the machine.
 pub(super) fn certificate(objects: &Objects, workload: &Workload) -> Option<Condition> {
     let Address { host, place, is_encrypted, .. } = address(objects, workload)?;
-    let aliased = crate::dns::aliases(objects, workload).iter().any(|(name, _)| *name == host);
+    let aliased = crate::aliases::aliases(objects, workload).iter().any(|(name, _)| *name == host);
     let of_service = host == "kubernetes" || host.starts_with("kubernetes.default");
     let words = format!("the certificate of the API server is also for the name {host}");
     (aliased && is_encrypted && !of_service).then_some(Condition { words, place })
@@ -117,7 +114,7 @@ pub(super) fn usual_port(objects: &Objects, workload: &Workload) -> Option<Condi
     if port != "443" || host == SERVICE || is_loopback(&host) || (by_name && states_port) {
         return None;
     }
-    if host == "kubernetes" || host == "kubernetes.default" || super::api_server::in_cluster(&host) {
+    if host == "kubernetes" || host == "kubernetes.default" || in_cluster(&host) {
         return None;
     }
     let why = if states_port { "" } else { ", since no port is set" };

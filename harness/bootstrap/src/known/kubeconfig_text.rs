@@ -62,7 +62,7 @@ pub(super) fn fault(text: &str, is_there: &dyn Fn(&str) -> bool) -> Option<(Stri
 
 /// Whether only kubeadm's own authority can have signed the certificate: an address, or a name inside the cluster.
 fn is_private(server: &str) -> bool {
-    let host = super::api_server::host_of(server);
+    let host = super::host::host_of(server);
     let inside = host == "kubernetes" || host.starts_with("kubernetes.default");
     server.starts_with("https://") && (inside || host.parse::<std::net::IpAddr>().is_ok())
 }

@@ -1,9 +1,8 @@
 //! Resource quotas and limit ranges of a namespace, as admission applies them to the Pods of a workload.
 
-use super::requests::of_pod;
+use super::resources::{amount, items, of_container, of_pod};
 use crate::manifest::{Entry, Node, Object, Objects};
 use crate::workload::{Condition, Hindrance, Stage, Workload, WorkloadKind, spec_path};
-use embedded_objects::billionths;
 
 /// What a quota or a limit range does with the Pods.
 pub(super) enum Answer {
@@ -46,35 +45,6 @@ fn containers(spec: &Node) -> impl Iterator<Item = &Node> {
     ["initContainers", "containers"]
         .into_iter()
         .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default())
-}
-
-fn amount(node: Option<&Node>) -> Option<i128> {
-    billionths(&node?.scalar()?)
-}
-
-/// The items of a limit range of one type.
-fn items<'r>(range: &'r Object, kind: &'static str) -> impl Iterator<Item = &'r Node> {
-    let all = range.node.at(&["spec", "limits"]).map(Node::items).unwrap_or_default();
-    all.iter().filter(move |item| item.text_at("type") == Some(kind))
-}
-
-/// What a container requests, or is limited to (`side`), of a resource, after API defaulting and the defaults of limit
-/// ranges.
-pub(super) fn of_container(ranges: &[&Object], container: &Node, side: &str, resource: &str) -> Option<i128> {
-    let own = |side: &str| amount(container.at(&["resources", side, resource]));
-    let default = |field: &str| {
-        let all = ranges.iter().flat_map(|range| items(range, "Container"));
-        all.filter_map(|item| amount(item.at(&[field, resource]))).next()
-    };
-    let limit = || own("limits").or_else(|| default("default")).or_else(|| default("max"));
-    if side == "limits" {
-        return limit();
-    }
-    own("requests")
-        .or_else(|| own("limits"))
-        .or_else(|| default("defaultRequest"))
-        .or_else(limit)
-        .or_else(|| default("min"))
 }
 
 /// Whether a limit range refuses the Pods.

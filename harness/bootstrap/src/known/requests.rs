@@ -1,7 +1,7 @@
 //! What Pods request of a Node, and whether a small Node has room for it (scheduler plugin NodeResourcesFit,
 //! `resourcehelper.PodRequests`).
 
-use super::quotas::of_container;
+use super::resources::requested;
 use crate::manifest::{Node, Object, Objects, Place};
 use crate::workload::{
     Condition, Effect, Role, SPARE, Taint, UNINITIALIZED, Workload, WorkloadKind, borne, spec_path,
@@ -118,47 +118,6 @@ fn of_workload(objects: &Objects, workload: &Workload) -> Requests {
         all.insert(resource, Request { amount, place, origin });
     }
     all
-}
-
-/// What a Pod requests of a resource, or is limited to (`side`), without its overhead: what the Pod as a whole states, or
-/// the sum of its containers and sidecars, or what one init container needs next to the sidecars before it, if that is
-/// more. `None` if a container states nothing.
-pub(super) fn of_pod(spec: &Node, ranges: &[&Object], side: &str, resource: &str) -> Option<i128> {
-    of_pod_or(spec, ranges, (side, resource), None)
-}
-
-/// The same, with an amount for containers that state nothing.
-fn of_pod_or(
-    spec: &Node,
-    ranges: &[&Object],
-    (side, resource): (&str, &str),
-    unstated: Option<i128>,
-) -> Option<i128> {
-    let stated = |side: &str| spec.at(&["resources", side, resource]);
-    let whole = match side {
-        "requests" => stated("requests").or_else(|| stated("limits")),
-        _ => stated(side),
-    };
-    if let Some(whole) = whole.and_then(Node::scalar).and_then(|text| billionths(&text)) {
-        return Some(whole);
-    }
-    let of = |container: &Node| of_container(ranges, container, side, resource).or(unstated);
-    let (mut sidecars, mut peak) = (0_i128, 0_i128);
-    for container in spec.get("initContainers").map(Node::items).unwrap_or_default() {
-        let needed = sidecars.saturating_add(of(container)?);
-        peak = peak.max(needed);
-        if container.text_at("restartPolicy") == Some("Always") {
-            sidecars = needed;
-        }
-    }
-    let containers = spec.get("containers").map(Node::items).unwrap_or_default();
-    let all: Option<Vec<i128>> = containers.iter().map(of).collect();
-    Some(all?.into_iter().fold(sidecars, i128::saturating_add).max(peak))
-}
-
-/// What the Pod's containers that request the resource request together.
-fn requested(spec: &Node, ranges: &[&Object], resource: &str) -> i128 {
-    of_pod_or(spec, ranges, ("requests", resource), Some(0)).unwrap_or(0)
 }
 
 /// An amount as people write it: `1500m` of a processor, `3Gi` of memory.

@@ -292,7 +292,7 @@ impl<'a> Model<'a> {
                 _ => Fact::Serves(number(w)),
             };
             let mut after = self.machines[node].labels.clone();
-            for label in super::build_pods::CLOUD_LABELS {
+            for label in crate::cluster::CLOUD_LABELS {
                 after.entry((*label).to_owned()).or_insert_with(|| "of the cloud".to_owned());
             }
             let mut body = vec![self.needs(works)];

@@ -2,22 +2,12 @@
 
 use super::build::{Model, Set, number};
 use super::fact::{Change, Fact, Premise};
-use crate::cluster::CloudEndpoint;
+use crate::cluster::{CLOUD_LABELS, CloudEndpoint};
 use crate::known::{ApiServer, Need};
 use crate::manifest::Place;
 use crate::workload::{
     Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, WorkloadKind, borne, image_fault,
 };
-
-/// Labels that the CCM writes when it initialises a Node (contract area NODE-LBL).
-pub(super) const CLOUD_LABELS: &[&str] = &[
-    "topology.kubernetes.io/zone",
-    "topology.kubernetes.io/region",
-    "node.kubernetes.io/instance-type",
-    "failure-domain.beta.kubernetes.io/zone",
-    "failure-domain.beta.kubernetes.io/region",
-    "beta.kubernetes.io/instance-type",
-];
 
 /// Ports of the host that programs of a kubeadm Node use: number, program, whether on control planes only.
 const NODE_PORTS: &[(i64, &str, bool)] = &[

@@ -255,7 +255,7 @@ fn chosen(documents: &[Value], hint: &WorkloadHint) -> Result<WorkloadHint, Stri
         [(_, hint, _)] => Ok(hint.clone()),
         [] => {
             let kinds = documents.iter().filter_map(|document| document["kind"].as_str());
-            let kinds: std::collections::BTreeSet<&str> = kinds.collect();
+            let kinds: BTreeSet<&str> = kinds.collect();
             let found = match kinds.is_empty() {
                 true => "they are empty".to_owned(),
                 false => format!("found {}", kinds.into_iter().collect::<Vec<_>>().join(", ")),

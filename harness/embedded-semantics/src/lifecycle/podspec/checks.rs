@@ -6,6 +6,7 @@ use serde_json::Value;
 
 use embedded_objects::cause::Cause;
 use embedded_objects::rules::names::Faults;
+use embedded_objects::value::PathAccess as _;
 
 /// The message about permissions of a file.
 const MODE: &str = "must be a number between 0 and 0777 (octal), both inclusive";
@@ -74,6 +75,18 @@ pub(super) fn not_reserved(causes: &mut Vec<Cause>, path: String, target: &str) 
     descending(causes, path.clone(), target);
     if target.starts_with("..") && !target.starts_with("../") {
         causes.push(Cause::invalid(path, target, "must not start with '..'"));
+    }
+}
+
+/// Checks the keys of a Secret or ConfigMap that become files.
+pub(super) fn items(source: &Value, path: &str, causes: &mut Vec<Cause>) {
+    for (at, item) in source.list("items").iter().enumerate() {
+        let path = format!("{path}.items[{at}]");
+        for name in ["key", "path"] {
+            present(causes, format!("{path}.{name}"), item.text(name));
+        }
+        not_reserved(causes, format!("{path}.path"), item.text("path"));
+        mode(causes, format!("{path}.mode"), item.at("mode"));
     }
 }
 

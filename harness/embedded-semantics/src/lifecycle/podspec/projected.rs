@@ -8,8 +8,8 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::checks::{mode, not_reserved, present};
-use super::{references, volumes};
+use super::checks::{items, mode, not_reserved, present};
+use super::references;
 use embedded_objects::cause::Cause;
 use embedded_objects::value::PathAccess as _;
 
@@ -30,7 +30,7 @@ pub(super) fn validate(volume: &Value, path: &str, causes: &mut Vec<Cause>) {
         for kind in ["secret", "configMap"].into_iter().filter(|kind| source.has(kind)) {
             let own = source.at(kind);
             present(causes, format!("{at}.{kind}.name"), own.text("name"));
-            volumes::items(own, &format!("{at}.{kind}"), causes);
+            items(own, &format!("{at}.{kind}"), causes);
             for item in own.list("items") {
                 conflict(item.text("path"), own.text("name"), path, &mut taken, causes);
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::checks::{descending, faulty, mode, no_backsteps, not_reserved, present, supported};
+use super::checks::{descending, faulty, items, mode, no_backsteps, present, supported};
 use super::{is_pod, projected};
 use embedded_objects::cause::Cause;
 use embedded_objects::rules::names;
@@ -143,18 +143,6 @@ fn keys(source: &Value, kind: &str, path: &str, causes: &mut Vec<Cause>) {
     present(causes, format!("{path}.{name}"), source.text(name));
     mode(causes, format!("{path}.defaultMode"), source.at("defaultMode"));
     items(source, path, causes);
-}
-
-/// Checks the keys of a Secret or ConfigMap that become files.
-pub(super) fn items(source: &Value, path: &str, causes: &mut Vec<Cause>) {
-    for (at, item) in source.list("items").iter().enumerate() {
-        let path = format!("{path}.items[{at}]");
-        for name in ["key", "path"] {
-            present(causes, format!("{path}.{name}"), item.text(name));
-        }
-        not_reserved(causes, format!("{path}.path"), item.text("path"));
-        mode(causes, format!("{path}.mode"), item.at("mode"));
-    }
 }
 
 fn network_file_system(source: &Value, path: &str, causes: &mut Vec<Cause>) {
