@@ -409,6 +409,10 @@ impl<'a> Boot<'a> {
         let made = self.variant.all().into_iter().filter(|document| !is_built_in(document));
         let all: Vec<Value> = assumed.into_iter().chain(lease).chain(made).collect();
         self.applier.remove(&all).await.map_err(|error| chain(&error))?;
+        // Namespaces that stay lose what the manifests wrote to them, such as a level of Pod security.
+        let kept: Vec<Value> =
+            self.variant.all().iter().filter(|document| is_built_in(document)).map(bare).collect();
+        self.applier.apply(&kept).await.map_err(|error| chain(&error))?;
         let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
         match pods.delete(CANARY.1, &DeleteParams::default().grace_period(0)).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {}
@@ -434,7 +438,12 @@ impl<'a> Boot<'a> {
     }
 }
 
-/// Whether a document is a namespace that every cluster has. It cannot be removed, and keeps what the manifests wrote to it.
+/// The namespace without what the manifests wrote to it: applied again, fields that are no longer there are removed.
+fn bare(namespace: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace["metadata"]["name"]}})
+}
+
+/// Whether a document is a namespace that every cluster has. It cannot be removed.
 fn is_built_in(document: &Value) -> bool {
     let name = document["metadata"]["name"].as_str().unwrap_or_default();
     document["kind"] == "Namespace"

@@ -2,7 +2,7 @@
 
 use super::kubeconfig_text::{fault, server_of};
 use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{TOKEN_FOLDER, Workload, spec_path};
+use crate::workload::{Condition, TOKEN_FOLDER, Workload, spec_path};
 
 /// Kubeconfigs that kubeadm writes on control planes, readable by root only.
 const OF_KUBEADM: &[&str] = &[
@@ -75,6 +75,27 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
             Some((source, objects.find(kind, &object.namespace, source.text_at(name)?)?))
         })?;
     Some(of_object(object, (spec, user), source, found, &relative, &path))
+}
+
+/// The condition that a kubeconfig from a folder of the Node, which is not one of kubeadm's, is there.
+pub(super) fn on_the_node(objects: &Objects, workload: &Workload) -> Option<Condition> {
+    let (path, place) = workload.flag("kubeconfig").filter(|(value, _)| !value.is_empty())?;
+    let object = &objects.all[workload.object?];
+    let spec = object.node.at(spec_path(workload.kind))?;
+    let containers = spec.get("containers").map(Node::items).unwrap_or_default();
+    let mounts = containers.iter().filter_map(|own| own.get("volumeMounts")).flat_map(Node::items);
+    let mount = mounts
+        .into_iter()
+        .filter(|mount| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some())
+        .max_by_key(|mount| mount.text_at("mountPath").map_or(0, str::len))?;
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let volume = volumes.iter().find(|volume| volume.text_at("name") == mount.text_at("name"))?;
+    let relative =
+        joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
+    let on_node = joined(volume.at(&["hostPath", "path"]).and_then(Node::text)?, &relative);
+    let is_known = on_node == OF_KUBELET || OF_KUBEADM.contains(&on_node.as_str());
+    let words = format!("the Node has the kubeconfig {on_node}");
+    (!is_known).then_some(Condition { words, place })
 }
 
 /// The file in a volume of a ConfigMap or a Secret of the manifests.

@@ -44,6 +44,7 @@ pub(crate) fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workl
             workload.hindrances.extend(super::api_server::without_connection(objects, workload));
             workload.conditions.extend(super::api_server::local_proxy(objects, workload));
             workload.conditions.extend(super::address::usual_port(objects, workload));
+            workload.conditions.extend(super::kubeconfig::on_the_node(objects, workload));
             workload.conditions.extend(super::address::certificate(objects, workload));
         }
         if let Some((host, place)) = crate::dns::unknown_to_the_node(objects, workload) {

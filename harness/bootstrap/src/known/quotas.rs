@@ -137,6 +137,21 @@ fn far<'r>(ratios: &'r Node, range: &Object, spec: &Node) -> Option<&'r Entry> {
 /// A ratio is a quantity too, in billionths.
 const BILLION: i128 = 1_000_000_000;
 
+/// How many Pods kube-system has at least on a cluster of kubeadm (four static ones, kube-proxy, two of CoreDNS), and at
+/// most on those of three control planes and a network plugin.
+const LEAST_PODS: i128 = 7;
+const MOST_PODS: i128 = 40;
+
+/// What these Pods request at least, in billionths (kubeadm `manifests`; CoreDNS requests 100m and 70Mi, etcd 100Mi).
+fn used(shared: bool, side: &str, resource: &str) -> i128 {
+    match (shared, side, resource) {
+        (true, "requests", "cpu") => 850 * 1_000_000,
+        (true, "requests", "memory") => (240 << 20) * BILLION,
+        (true, "limits", "memory") => (340 << 20) * BILLION,
+        _ => 0,
+    }
+}
+
 /// What a quota does with the Pods, by resource.
 fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object], pods: i128) -> Vec<Answer> {
     let title = format!("ResourceQuota/{}", quota.name);
@@ -146,6 +161,9 @@ fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object],
         None => return vec![Answer::Depends(format!("{title} allows its Pods"))],
     }
     let own = if workload.kind == WorkloadKind::DaemonSet { 1 } else { i128::from(workload.replicas.max(1)) };
+    // Pods of Kubernetes count, too, unless a scope may leave them out.
+    let unscoped = ["scopes", "scopeSelector"].iter().all(|field| quota.node.at(&["spec", field]).is_none());
+    let shared = unscoped && workload.namespace == "kube-system";
     let mut answers = Vec::new();
     for entry in quota.node.at(&["spec", "hard"]).map(Node::entries).unwrap_or_default() {
         let Some(hard) = amount(Some(&entry.value)) else { continue };
@@ -157,9 +175,11 @@ fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object],
         let depends = || Answer::Depends(format!("{title} ({shown}) leaves room for its Pods"));
         let (side, resource) = match entry.key.as_str() {
             "pods" | "count/pods" => {
-                answers.push(match hard {
-                    hard if hard < 1_000_000_000 => refuses(String::from("it allows no Pods")),
-                    hard if hard >= pods.saturating_mul(1_000_000_000) => Answer::Allows,
+                let (least, most) = if shared { (LEAST_PODS, MOST_PODS) } else { (0, 0) };
+                answers.push(match hard / BILLION {
+                    0 => refuses(String::from("it allows no Pods")),
+                    hard if hard <= least => refuses(format!("{least} Pods of Kubernetes are there already")),
+                    hard if hard >= pods.saturating_add(most) => Answer::Allows,
                     _ => depends(),
                 });
                 continue;
@@ -181,7 +201,16 @@ fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object],
             }
             None => Answer::Allows,
             Some(sum) if sum > hard => refuses(format!("a Pod alone asks for more {resource}")),
-            Some(sum) if sum.saturating_mul(own.max(pods)) <= hard => Answer::Allows,
+            Some(sum) if sum.saturating_add(used(shared, side, resource)) > hard => {
+                refuses(format!("Pods of Kubernetes use so much {resource} that none is left for it"))
+            }
+            // Other clusters have up to three control planes, and more in kube-system.
+            Some(sum)
+                if sum.saturating_mul(own.max(pods)).saturating_add(4 * used(shared, side, resource))
+                    <= hard =>
+            {
+                Answer::Allows
+            }
             Some(_) => depends(),
         });
     }

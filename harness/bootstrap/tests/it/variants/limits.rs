@@ -70,6 +70,19 @@ fn quotas() {
 }
 
 #[test]
+fn quotas_of_the_namespace_of_kubernetes() {
+    let with = |hard: &str| {
+        let text = behind(&quota_text(&format!("{{hard: {hard}}}")).replace("ccm-system", "kube-system"));
+        requesting(&text, "{requests: {cpu: 100m, memory: 64Mi}}")
+    };
+    boot(&[("many Pods", with("{pods: '100'}")), ("many processors", with("{requests.cpu: '8'}"))]);
+    deadlock(&[
+        ("fewer Pods than there are", with("{pods: '5'}")),
+        ("fewer processors than are used", with("{requests.cpu: 800m}")),
+    ]);
+}
+
+#[test]
 fn limit_ranges() {
     let asks = "{requests: {cpu: 100m}, limits: {cpu: 200m}}";
     boot(&[
