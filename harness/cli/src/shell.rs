@@ -197,9 +197,20 @@ mod tests {
     }
 
     #[test]
+    fn exit_codes_keep_their_lines_in_a_page() {
+        let folder = tempfile::tempdir().expect("a folder");
+        pages(Cli::command(), folder.path()).expect("a folder of ours");
+        let page = folder.path().join("ccm-conformance-bisect.1");
+        let text = std::fs::read_to_string(page).expect("a page");
+        let (_, section) = text.split_once("\n.SH \"EXAMPLES AND EXIT CODES\"\n.nf\n").expect("a section");
+        assert!(section.contains("\n.fi"), "{section}");
+        assert!(!text.contains(".SH EXTRA"), "{text}");
+    }
+
+    #[test]
     fn every_command_has_a_page() {
         let folder = tempfile::tempdir().expect("a folder");
-        clap_mangen::generate_to(Cli::command(), folder.path()).expect("a folder of ours");
+        pages(Cli::command(), folder.path()).expect("a folder of ours");
         for command in Cli::command().get_subcommands().filter(|command| !command.is_hide_set()) {
             let page = folder.path().join(format!("ccm-conformance-{}.1", command.get_name()));
             assert!(page.is_file(), "{}", page.display());

@@ -22,6 +22,8 @@ pub(super) enum Kubeconfig {
     Text { text: String, server: Option<String>, place: Place },
     /// A file of kubeadm on control planes.
     OfKubeadm { readable: bool, place: Place },
+    /// Another file of the Node.
+    OnNode { file: String, place: Place },
     /// The program cannot read it.
     Unreadable { why: String, place: Place, advice: String },
 }
@@ -56,9 +58,10 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
                 advice: String::from("use a service account, or a kubeconfig with an identity of its own"),
             });
         }
-        return OF_KUBEADM.contains(&on_node.as_str()).then(|| Kubeconfig::OfKubeadm {
-            readable: user.is_none_or(|user| user == 0),
-            place: object.place(host),
+        let place = object.place(host);
+        return Some(match OF_KUBEADM.contains(&on_node.as_str()) {
+            true => Kubeconfig::OfKubeadm { readable: user.is_none_or(|user| user == 0), place },
+            false => Kubeconfig::OnNode { file: on_node, place },
         });
     }
     if let Some(empty) = volume.get("emptyDir").filter(|_| spec.get("initContainers").is_none()) {
@@ -79,23 +82,8 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
 
 /// The condition that a kubeconfig from a folder of the Node, which is not one of kubeadm's, is there.
 pub(super) fn on_the_node(objects: &Objects, workload: &Workload) -> Option<Condition> {
-    let (path, place) = workload.flag("kubeconfig").filter(|(value, _)| !value.is_empty())?;
-    let object = &objects.all[workload.object?];
-    let spec = object.node.at(spec_path(workload.kind))?;
-    let containers = spec.get("containers").map(Node::items).unwrap_or_default();
-    let mounts = containers.iter().filter_map(|own| own.get("volumeMounts")).flat_map(Node::items);
-    let mount = mounts
-        .into_iter()
-        .filter(|mount| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some())
-        .max_by_key(|mount| mount.text_at("mountPath").map_or(0, str::len))?;
-    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
-    let volume = volumes.iter().find(|volume| volume.text_at("name") == mount.text_at("name"))?;
-    let relative =
-        joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
-    let on_node = joined(volume.at(&["hostPath", "path"]).and_then(Node::text)?, &relative);
-    let is_known = on_node == OF_KUBELET || OF_KUBEADM.contains(&on_node.as_str());
-    let words = format!("the Node has the kubeconfig {on_node}");
-    (!is_known).then_some(Condition { words, place })
+    let Kubeconfig::OnNode { file, place } = find(objects, workload)? else { return None };
+    Some(Condition { words: format!("the Node has the kubeconfig {file}"), place })
 }
 
 /// The file in a volume of a ConfigMap or a Secret of the manifests.

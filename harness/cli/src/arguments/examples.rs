@@ -125,7 +125,8 @@ Examples:
 pub(super) const EXPLORE_EXAMPLES: &str = "\
 Exit codes:
   0    the exploration ended (with --require-clean: and found nothing)
-  1    something was found (with --require-clean or --replay)
+  1    something was found (with --require-clean or --replay), or the CCM does
+       not start to work
   2    wrong usage or configuration, or the output cannot be written;
        nothing was started
   3    the environment failed, or a replay did not meet its fault
