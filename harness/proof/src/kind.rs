@@ -410,9 +410,8 @@ impl<'a> Boot<'a> {
         let all: Vec<Value> = assumed.into_iter().chain(lease).chain(made).collect();
         self.applier.remove(&all).await.map_err(|error| chain(&error))?;
         // Namespaces that stay lose what the manifests wrote to them, such as a level of Pod security.
-        let kept: Vec<Value> =
-            self.variant.all().iter().filter(|document| is_built_in(document)).map(bare).collect();
-        self.applier.apply(&kept).await.map_err(|error| chain(&error))?;
+        let kept = self.variant.all().into_iter().filter(is_built_in).map(|kept| bare(&kept));
+        self.applier.apply(&kept.collect::<Vec<_>>()).await.map_err(|error| chain(&error))?;
         let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
         match pods.delete(CANARY.1, &DeleteParams::default().grace_period(0)).await {
             Err(kube::Error::Api(status)) if status.code == 404 => {}
