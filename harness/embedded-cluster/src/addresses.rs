@@ -3,7 +3,7 @@
 
 use embedded_controllers::{PodCidrs, PodRange};
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
-use std::net::{Ipv4Addr, Ipv6Addr};
+use std::net::{Ipv4Addr, Ipv6Addr, UdpSocket};
 
 /// The IP families of machines, Pods and Services.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -64,15 +64,43 @@ pub(crate) fn pods(families: IpFamilies, machines: usize) -> PodCidrs {
     PodCidrs::Allocated(all.into_iter().take(families.count()).collect())
 }
 
-/// The first loopback address of this cluster. Clusters on the same computer use different blocks of
-/// 127.16.0.0 to 127.63.255.255, drawn at random.
-pub(crate) fn first_loopback() -> Ipv4Addr {
-    Ipv4Addr::new(127, fastrand::u8(16..64), fastrand::u8(..), 1)
+/// The loopback addresses of this cluster's machines: a block of 127.16.0.0 to 127.63.255.255 that no other cluster on
+/// the same computer uses.
+#[derive(Debug)]
+pub(crate) struct Loopback {
+    /// The address of the first machine; the others follow.
+    pub(crate) first: Ipv4Addr,
+    /// Marks the block as taken, for this process and others, until the cluster has ended.
+    _held: Option<UdpSocket>,
+}
+
+/// The port at the last address of a block that marks it as taken.
+const MARK: u16 = 10_009;
+/// How many blocks are tried; one in a hundred is taken at most.
+const ATTEMPTS: usize = 100;
+
+/// A block that was free, drawn at random.
+pub(crate) fn loopback() -> Loopback {
+    let block = || (fastrand::u8(16..64), fastrand::u8(..));
+    let first = |(a, b)| Ipv4Addr::new(127, a, b, 1);
+    let free = std::iter::repeat_with(block).take(ATTEMPTS).find_map(|(a, b)| {
+        let held = UdpSocket::bind((Ipv4Addr::new(127, a, b, 255), MARK)).ok()?;
+        Some(Loopback { first: first((a, b)), _held: Some(held) })
+    });
+    // Where no socket can be made, blocks differ only by chance.
+    free.unwrap_or_else(|| Loopback { first: first(block()), _held: None })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn clusters_have_different_loopback_addresses() {
+        let all: Vec<Loopback> = (0..400).map(|_| loopback()).collect();
+        let distinct: std::collections::BTreeSet<Ipv4Addr> = all.iter().map(|one| one.first).collect();
+        assert_eq!(distinct.len(), all.len(), "by chance, about six would be the same");
+    }
 
     #[test]
     fn every_family_has_its_addresses() {

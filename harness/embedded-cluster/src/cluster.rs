@@ -25,6 +25,8 @@ const REGISTRATION_LIMIT: Duration = Duration::from_secs(60);
 pub struct Cluster {
     server: Arc<embedded_apiserver::Running>,
     controllers: embedded_controllers::Running,
+    /// Held until the last program of a Pod has ended.
+    _loopback: addresses::Loopback,
 }
 
 impl fmt::Debug for Cluster {
@@ -75,11 +77,12 @@ impl Cluster {
             ..Config::default()
         };
         let server = Arc::new(Server::start(config).await.map_err(StartError::ApiServer)?);
-        let (machines, settings) = settings(spec, &server);
+        let loopback = addresses::loopback();
+        let (machines, settings) = settings(spec, &server, &loopback);
         let clients = clients(&server);
         let controllers = Controllers::start(clients, settings).await.map_err(StartError::Controllers)?;
         server.serve_logs(Arc::new(KubeletLogs(controllers.pods())));
-        let cluster = Cluster { server, controllers };
+        let cluster = Cluster { server, controllers, _loopback: loopback };
         if let Err(error) = cluster.set_up_nodes(&machines, minor).await {
             cluster.stop().await;
             return Err(error);
@@ -250,11 +253,15 @@ impl Cluster {
 }
 
 /// The settings of the controllers. The machines are set separately.
-fn settings(spec: ClusterSpec, server: &embedded_apiserver::Running) -> (Vec<MachineSpec>, Settings) {
+fn settings(
+    spec: ClusterSpec,
+    server: &embedded_apiserver::Running,
+    loopback: &addresses::Loopback,
+) -> (Vec<MachineSpec>, Settings) {
     let (minor, patch) = (spec.kubernetes.minor(), spec.kubernetes.patch());
     let settings = Settings {
         kubernetes: embedded_controllers::KubernetesVersion { minor, patch },
-        nodes: machine::kubelets(&spec.machines, spec.families, minor),
+        nodes: machine::kubelets(&spec.machines, spec.families, minor, loopback.first),
         controllers: spec.controllers,
         pod_cidrs: addresses::pods(spec.families, spec.machines.len()),
         programs: spec.programs,

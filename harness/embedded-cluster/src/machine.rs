@@ -120,8 +120,12 @@ impl MachineSpec {
 }
 
 /// The settings of all kubelets.
-pub(crate) fn kubelets(machines: &[MachineSpec], families: IpFamilies, minor: u32) -> Vec<NodeSpec> {
-    let first = addresses::first_loopback();
+pub(crate) fn kubelets(
+    machines: &[MachineSpec],
+    families: IpFamilies,
+    minor: u32,
+    first: Ipv4Addr,
+) -> Vec<NodeSpec> {
     let loopback = |index| Ipv4Addr::from_bits(first.to_bits() + index);
     (0..)
         .zip(machines)
@@ -141,8 +145,9 @@ mod tests {
             |machines, minor| machine.labels_of_others(machines, minor).into_keys().collect::<Vec<_>>();
         assert_eq!(labels(1, 36), [L_CONTROL_PLANE]);
         assert_eq!(labels(2, 23), [L_CONTROL_PLANE, L_MASTER, L_EXCLUDED]);
+        let first = Ipv4Addr::new(127, 16, 0, 1);
         let taints = |minor| {
-            let kubelet = &kubelets(std::slice::from_ref(&machine), IpFamilies::Ipv4, minor)[0];
+            let kubelet = &kubelets(std::slice::from_ref(&machine), IpFamilies::Ipv4, minor, first)[0];
             kubelet.taints.iter().map(|taint| taint.key.clone()).collect::<Vec<_>>()
         };
         assert_eq!(taints(23), [L_MASTER]);
@@ -150,7 +155,7 @@ mod tests {
         assert_eq!(taints(25), [L_CONTROL_PLANE]);
         let worker = MachineSpec { kubeadm_taint: true, ..MachineSpec::new("b", Role::Worker) };
         assert!(worker.labels_of_others(2, 36).is_empty());
-        assert!(kubelets(&[worker], IpFamilies::Ipv4, 36)[0].taints.is_empty());
+        assert!(kubelets(&[worker], IpFamilies::Ipv4, 36, first)[0].taints.is_empty());
     }
 
     #[test]
@@ -160,7 +165,7 @@ mod tests {
             MachineSpec::awaiting_cloud("b", Role::Worker),
             MachineSpec::new("c", Role::Worker),
         ];
-        let kubelets = kubelets(&machines, IpFamilies::Dual, 36);
+        let kubelets = kubelets(&machines, IpFamilies::Dual, 36, Ipv4Addr::new(127, 16, 0, 1));
         assert!(kubelets[1].node_ips.is_empty());
         let third = ["10.89.0.3", "fd00:10:89::3"].map(|ip| ip.parse::<IpAddr>().expect("an address"));
         assert_eq!(kubelets[2].node_ips, third);
