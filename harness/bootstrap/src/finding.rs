@@ -51,6 +51,11 @@ pub struct Finding {
 }
 
 impl Finding {
+    /// Whether it is about a version of the API that old clusters serve and newer ones do not.
+    pub fn is_of_an_old_version(&self) -> bool {
+        self.what.contains(crate::accept::NO_LONGER_SERVED)
+    }
+
     /// The place, as `file:line`.
     pub fn at(&self) -> String {
         self.place.to_string()

@@ -196,7 +196,7 @@ impl Topology {
             return if file.is_file() {
                 Ok(Topology::File(file))
             } else {
-                Err(format!("there is no file {text}"))
+                Err(format!("there is no such file: {text}"))
             };
         }
         if let Some((_, topology)) = Topology::NAMED.iter().find(|(name, _)| *name == text) {

@@ -64,31 +64,39 @@ pub(crate) fn pods(families: IpFamilies, machines: usize) -> PodCidrs {
     PodCidrs::Allocated(all.into_iter().take(families.count()).collect())
 }
 
-/// The loopback addresses of this cluster's machines: a block of 127.16.0.0 to 127.63.255.255 that no other cluster on
-/// the same computer uses.
+/// The loopback addresses of this cluster's machines: a part of 127.16.0.0 to 127.63.255.255 that no other cluster on the
+/// same computer uses.
 #[derive(Debug)]
 pub(crate) struct Loopback {
     /// The address of the first machine; the others follow.
     pub(crate) first: Ipv4Addr,
-    /// Marks the block as taken, for this process and others, until the cluster has ended.
-    _held: Option<UdpSocket>,
+    /// Marks its blocks as taken, for this process and others, until the cluster has ended.
+    _held: Vec<UdpSocket>,
 }
 
 /// The port at the last address of a block that marks it as taken.
 const MARK: u16 = 10_009;
-/// How many blocks are tried; one in a hundred is taken at most.
+/// How often a place is drawn until its blocks are free: hardly any are taken, even with hundreds of clusters.
 const ATTEMPTS: usize = 100;
+/// The addresses of a block.
+const BLOCK: u32 = 256;
+/// The blocks in the range.
+const BLOCKS: u32 = 48 * BLOCK;
 
-/// A block that was free, drawn at random.
-pub(crate) fn loopback() -> Loopback {
-    let block = || (fastrand::u8(16..64), fastrand::u8(..));
-    let first = |(a, b)| Ipv4Addr::new(127, a, b, 1);
-    let free = std::iter::repeat_with(block).take(ATTEMPTS).find_map(|(a, b)| {
-        let held = UdpSocket::bind((Ipv4Addr::new(127, a, b, 255), MARK)).ok()?;
-        Some(Loopback { first: first((a, b)), _held: Some(held) })
+/// Free addresses for this many machines, at a place that is drawn at random.
+pub(crate) fn loopback(machines: usize) -> Loopback {
+    // The first address of a block is not used.
+    let needed = u32::try_from(machines).unwrap_or(u32::MAX).saturating_add(1).div_ceil(BLOCK).min(BLOCKS);
+    let range = Ipv4Addr::new(127, 16, 0, 0).to_bits();
+    let drawn = || range + BLOCK * fastrand::u32(..=BLOCKS - needed);
+    let mark = |block: u32| UdpSocket::bind((Ipv4Addr::from_bits(block + BLOCK - 1), MARK)).ok();
+    let free = std::iter::repeat_with(drawn).take(ATTEMPTS).find_map(|start| {
+        let held: Option<Vec<UdpSocket>> = (0..needed).map(|at| mark(start + BLOCK * at)).collect();
+        Some((start, held?))
     });
-    // Where no socket can be made, blocks differ only by chance.
-    free.unwrap_or_else(|| Loopback { first: first(block()), _held: None })
+    // Where sockets cannot be made, clusters differ only by chance.
+    let (start, held) = free.unwrap_or_else(|| (drawn(), Vec::new()));
+    Loopback { first: Ipv4Addr::from_bits(start + 1), _held: held }
 }
 
 #[cfg(test)]
@@ -97,9 +105,16 @@ mod tests {
 
     #[test]
     fn clusters_have_different_loopback_addresses() {
-        let all: Vec<Loopback> = (0..400).map(|_| loopback()).collect();
-        let distinct: std::collections::BTreeSet<Ipv4Addr> = all.iter().map(|one| one.first).collect();
-        assert_eq!(distinct.len(), all.len(), "by chance, about six would be the same");
+        let all: Vec<(Loopback, u32)> = [3, 255, 256, 5000]
+            .iter()
+            .cycle()
+            .take(200)
+            .map(|machines| (loopback(*machines), *machines as u32))
+            .collect();
+        let mut ranges: Vec<(u32, u32)> =
+            all.iter().map(|(one, machines)| (one.first.to_bits(), one.first.to_bits() + machines)).collect();
+        ranges.sort_unstable();
+        assert!(ranges.windows(2).all(|pair| pair[0].1 <= pair[1].0), "{ranges:?}");
     }
 
     #[test]

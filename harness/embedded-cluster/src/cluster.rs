@@ -77,7 +77,7 @@ impl Cluster {
             ..Config::default()
         };
         let server = Arc::new(Server::start(config).await.map_err(StartError::ApiServer)?);
-        let loopback = addresses::loopback();
+        let loopback = addresses::loopback(spec.machines.len());
         let (machines, settings) = settings(spec, &server, &loopback);
         let clients = clients(&server);
         let controllers = Controllers::start(clients, settings).await.map_err(StartError::Controllers)?;

@@ -27,7 +27,7 @@ pub enum Pattern {
     AnswerLost,
     /// The answer does not have the form of the API.
     Malformed,
-    /// A list begins with a page without items; the items follow on the next one.
+    /// Ten lists in a row begin with a page without items; the items follow on the next one.
     EmptyPage,
     /// The CCM is killed before the request takes effect, and starts again.
     KilledBefore,
@@ -122,7 +122,7 @@ impl Pattern {
             Pattern::RequestLost => "is lost before it takes effect",
             Pattern::AnswerLost => "takes effect and its answer is lost",
             Pattern::Malformed => "takes effect and its answer is malformed",
-            Pattern::EmptyPage => "is answered with a page without items before the others",
+            Pattern::EmptyPage => "and the nine after it begin with a page without items",
             Pattern::KilledBefore => "does not take effect, as the CCM is killed; it starts again",
             Pattern::KilledAfter => "takes effect, and the CCM is killed before the answer; it starts again",
             Pattern::Down => "happens while the CCM does not run; it starts afterwards",
@@ -217,7 +217,7 @@ impl Pattern {
             Pattern::RequestLost => (Effect::Refuse, 1),
             Pattern::AnswerLost => (Effect::LoseAnswer { ms: None }, 1),
             Pattern::Malformed => (Effect::Malformed, 1),
-            Pattern::EmptyPage => (Effect::EmptyFirstPage, 1),
+            Pattern::EmptyPage => (Effect::EmptyFirstPage, 10),
             Pattern::KilledBefore | Pattern::TakenOverBefore => (Effect::Hang { ms: None }, 1),
             Pattern::KilledAfter | Pattern::TakenOverAfter => (Effect::LoseAnswer { ms: Some(120_000) }, 1),
             _ => return None,

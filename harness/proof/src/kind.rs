@@ -437,7 +437,7 @@ impl<'a> Boot<'a> {
     }
 }
 
-/// The namespace without what the manifests wrote to it: applied again, fields that are no longer there are removed.
+/// The namespace without what the manifests wrote to it: applying it removes these fields.
 fn bare(namespace: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace["metadata"]["name"]}})
 }

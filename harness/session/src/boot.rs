@@ -93,16 +93,29 @@ pub(super) fn check_accepted(plan: &RunPlan) -> Result<(), SessionError> {
     )))
 }
 
+/// The oldest minor version of Kubernetes whose API server refuses what the model says, as far as users meet it.
+const OLDEST_WITH_ITS_RULES: u32 = 30;
+
 /// The objects of a profile's manifests that no API server of the run's own cluster accepts, with file, line and reason.
 /// The values of placeholders are not known, so fields with one do not count.
 pub fn refused_objects(profile: &Profile, cluster: &DesiredCluster) -> Vec<String> {
-    if cluster.own().is_none() {
+    let minor = match cluster.own().map(|own| &own.kubernetes) {
+        None => return Vec::new(),
+        Some(Kubernetes::Version { minor, .. }) => Some(*minor),
+        Some(Kubernetes::Newest | Kubernetes::Image(_)) => None,
+    };
+    // Older API servers have other rules, and serve other versions.
+    if minor.is_some_and(|minor| minor < OLDEST_WITH_ITS_RULES) {
         return Vec::new();
     }
     // Manifests that the model cannot read are left to the API server.
     let findings = manifest_findings(profile, cluster).and_then(Result::ok).unwrap_or_default();
     let refused = |finding: &Finding| match finding.id {
-        "BOOT-API" => finding.level == Level::Must && !finding.what.contains("${"),
+        "BOOT-API" => {
+            let left_open =
+                finding.what.contains("${") || (minor.is_none() && finding.is_of_an_old_version());
+            finding.level == Level::Must && !left_open
+        }
         "BOOT-KIND" => true,
         _ => false,
     };
@@ -393,6 +406,8 @@ mod tests {
             "{why}"
         );
         assert_eq!(refusal("'${REPLICAS}'"), None);
+        let old = "---\napiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: ccm, namespace: kube-system}\n";
+        assert_eq!(refusal_of("2", old), None, "the cluster may be old enough to serve it");
         let why = refusal("two").expect("refused");
         assert!(why.contains("\n  ccm.yaml:"), "{why}");
         assert!(why.contains("spec.replicas: expected a 32-bit integer, got the string 'two'"), "{why}");

@@ -17,6 +17,9 @@ use embedded_objects::{kinds, schema};
 
 pub(crate) use answer::{Answer, Refusal, UnknownField};
 
+/// What is said of a version that newer clusters do not serve, before the version of Kubernetes.
+pub(crate) const NO_LONGER_SERVED: &str = "is no longer served since Kubernetes";
+
 /// The title of an object, such as `document 3, ConfigMap/name`.
 pub(crate) fn title(object: &Object) -> String {
     let name = crate::manifest::object_name(&object.kind, &object.name);
@@ -43,7 +46,7 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
         answer.refusals.push(Refusal {
             object: index,
             place: object.place_of(&object.node, "apiVersion"),
-            what: format!("{} is no longer served since Kubernetes {version}", object.api_version),
+            what: format!("{} {NO_LONGER_SERVED} {version}", object.api_version),
             hint: format!("write apiVersion: {served}"),
         });
         return;

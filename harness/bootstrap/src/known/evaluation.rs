@@ -37,6 +37,10 @@ impl Truth {
 /// Longer expressions, and those with more brackets inside each other, are not evaluated.
 const LONGEST: usize = 4096;
 const DEEPEST: usize = 40;
+/// The most times that the parts of an expression may be evaluated if its macros are inside each other.
+const MOST_TIMES: usize = 1_000_000;
+/// Macros that evaluate an expression for each item of a list.
+const PER_ITEM: [&str; 5] = [".all(", ".exists(", ".exists_one(", ".filter(", ".map("];
 
 /// Fields whose values a request has but the manifests do not show, or which this model leaves out of its objects.
 const NOT_SHOWN: &[&str] = &[
@@ -113,10 +117,24 @@ fn is_decidable(text: &str, request: &Request) -> bool {
         deepest.max(depth)
     });
     let unseen = request.object.is_none() && names(text, "object");
-    text.len() <= LONGEST
-        && deepest <= DEEPEST
-        && !unseen
-        && !NOT_SHOWN.iter().any(|field| names(text, field))
+    let macros: usize = PER_ITEM.iter().map(|name| text.matches(name).count()).sum();
+    // A request itself has lists of up to four items.
+    let items = request.object.as_ref().map_or(0, longest_list).max(4);
+    let times = u32::try_from(macros).ok().and_then(|macros| items.checked_pow(macros));
+    let is_short =
+        text.len() <= LONGEST && deepest <= DEEPEST && times.is_some_and(|times| times <= MOST_TIMES);
+    is_short && !unseen && !NOT_SHOWN.iter().any(|field| names(text, field))
+}
+
+/// The length of the longest list or map in a value.
+fn longest_list(value: &Value) -> usize {
+    let inside =
+        |values: &mut dyn Iterator<Item = &Value>| values.map(longest_list).max().unwrap_or_default();
+    match value {
+        Value::Array(items) => items.len().max(inside(&mut items.iter())),
+        Value::Object(entries) => entries.len().max(inside(&mut entries.values())),
+        _ => 0,
+    }
 }
 
 /// Whether the text contains these words, not as a part of longer ones.
@@ -196,6 +214,7 @@ mod tests {
     #[test]
     fn everything_else_is_unknown() {
         let deep = format!("{}true{}", "(".repeat(50), ")".repeat(50));
+        let long = "object.spec.containers.all(c, ".repeat(30) + "true" + &")".repeat(30);
         for unknown in [
             "object.metadata.name == 'a'",
             "request.name == 'a'",
@@ -204,9 +223,10 @@ mod tests {
             "object.spec.absent == 1",
             "variables.broken == 1",
             "object.spec.containers",
-            "this is no expression",
+            "not an expression",
             "authorizer.group('').resource('pods').check('create').allowed()",
             &deep,
+            &long,
         ] {
             assert_eq!(said(unknown), Truth::Unknown, "{unknown}");
         }

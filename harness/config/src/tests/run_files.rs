@@ -172,7 +172,7 @@ fn all_problems_of_all_files_come_together() {
          run.yaml: apiVersion: is missing; write 'apiVersion: ccm-conformance/v1'\n  \
          run.yaml:3: jobs: 0 is out of range; a whole number from 1 to 256\n  \
          run.yaml:4: keeep: unknown key; did you mean 'keep'?\n  \
-         run.yaml:5: cluster.topology: there is no file ./x.yaml"
+         run.yaml:5: cluster.topology: there is no such file: ./x.yaml"
     );
 }
 

@@ -46,7 +46,7 @@ impl Setup {
         let host_network = spec.and_then(|spec| spec.host_network).unwrap_or(false);
         let node = spec.and_then(|spec| spec.node_name.clone()).unwrap_or_default();
         let machine = shared.fleet.state(&node).map(|state| IpAddr::V4(state.loopback));
-        let own = if host_network { None } else { Some(shared.next_loopback()) };
+        let own = if host_network { None } else { Some(IpAddr::V4(Shared::next_loopback())) };
         Setup {
             host_network,
             host_ips: Vec::new(),

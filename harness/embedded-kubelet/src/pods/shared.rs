@@ -1,7 +1,7 @@
 //! The state that all Pods of this process share: machines, workers, logs, addresses.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,8 +37,15 @@ pub(crate) struct Shared {
     pub(super) folder: TempDir,
     pub(super) workers: Mutex<HashMap<String, Known>>,
     pub(super) relays: Mutex<HashMap<String, SocketAddr>>,
+    /// How many addresses of the Nodes' ranges Pods have been given.
     pub(super) given: AtomicU32,
 }
+
+/// How many loopback addresses the Pods of this process have been given: those of all its clusters differ.
+static LOOPBACKS: AtomicU32 = AtomicU32::new(0);
+/// How many loopback addresses follow the first one, and how many of them are between those of two processes.
+const LOOPBACK_MASK: u32 = 0x003f_ffff;
+const OF_A_PROCESS: u32 = 4096;
 
 pub(super) struct Known {
     pub(super) key: Key,
@@ -85,10 +92,16 @@ impl Shared {
         self.fleet.state(node).is_some_and(|state| state.power == Power::On && state.kubelet_runs)
     }
 
-    /// A loopback address that is not in use.
-    pub(crate) fn next_loopback(&self) -> IpAddr {
-        let offset = self.given.fetch_add(1, Ordering::Relaxed) & 0x003f_ffff;
-        IpAddr::V4(Ipv4Addr::from(u32::from(FIRST_POD).saturating_add(offset)))
+    /// A number for the address of a Pod in the ranges of its Node.
+    pub(crate) fn next_number(&self) -> u32 {
+        self.given.fetch_add(1, Ordering::Relaxed).wrapping_add(1)
+    }
+
+    /// A loopback address that no other Pod of this process has, nor one of a process with a number near this one's.
+    pub(crate) fn next_loopback() -> Ipv4Addr {
+        let given = LOOPBACKS.fetch_add(1, Ordering::Relaxed);
+        let offset = std::process::id().wrapping_mul(OF_A_PROCESS).wrapping_add(given) & LOOPBACK_MASK;
+        Ipv4Addr::from(u32::from(FIRST_POD).saturating_add(offset))
     }
 
     /// The root folder of a machine, which contains its `hostPath` volumes.

@@ -145,14 +145,14 @@ fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snaps
 
 /// An address from each of the node's ranges, or from this computer if the node has none.
 pub(crate) fn addresses(node: &Node, shared: &Shared) -> Vec<IpAddr> {
-    let IpAddr::V4(unique) = shared.next_loopback() else { return vec![IpAddr::from([127, 0, 0, 1])] };
+    let number = shared.next_number();
     let spec = node.spec.as_ref();
     let ranges = spec.and_then(|spec| spec.pod_cidrs.as_deref()).unwrap_or_default();
-    let mut own: Vec<_> = ranges.iter().filter_map(|range| within(range, u32::from(unique))).collect();
+    let mut own: Vec<_> = ranges.iter().filter_map(|range| within(range, number)).collect();
     // A kubelet puts the family of its node's own address first.
     let preferred = node::host_ips(node).first().is_none_or(IpAddr::is_ipv4);
     own.sort_by_key(|ip| ip.is_ipv4() != preferred);
-    if own.is_empty() { vec![IpAddr::V4(unique)] } else { own }
+    if own.is_empty() { vec![IpAddr::V4(Shared::next_loopback())] } else { own }
 }
 
 /// The address with this number in a range; numbers wrap around. The first two addresses and the last belong

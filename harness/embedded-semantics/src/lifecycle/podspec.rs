@@ -18,6 +18,8 @@ mod security;
 mod spread;
 mod sysctls;
 mod template;
+#[cfg(test)]
+mod testing;
 mod tolerations;
 mod validate;
 mod volumes;

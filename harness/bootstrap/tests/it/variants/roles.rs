@@ -28,7 +28,7 @@ fn aggregation_into_the_roles_of_a_new_cluster() {
         ("view, which is part of admin", with_role(&bound_to("admin"), &to("view"), &all)),
     ]);
     deadlock(&[
-        ("edit, which is no part of view", with_role(&bound_to("view"), &to("edit"), &all)),
+        ("edit, which view does not contain", with_role(&bound_to("view"), &to("edit"), &all)),
         ("another value", with_role(&bound_to("edit"), &to("edit").replace("true", "false"), &all)),
     ]);
 }

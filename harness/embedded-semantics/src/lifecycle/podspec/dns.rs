@@ -104,16 +104,9 @@ pub(super) fn aliases(spec: &Value, path: &str, causes: &mut Vec<Cause>) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::testing::says;
     use super::*;
     use serde_json::json;
-
-    #[track_caller]
-    fn says(check: fn(&Value, &str, &mut Vec<Cause>), spec: Value, expected: &[&str]) {
-        let mut causes = Vec::new();
-        check(&spec, "spec", &mut causes);
-        let texts: Vec<String> = causes.iter().map(Cause::text).collect();
-        assert_eq!(texts, expected);
-    }
 
     #[test]
     fn servers_are_few_addresses() {
