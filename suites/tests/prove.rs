@@ -37,5 +37,5 @@ fn model_and_embedded_clusters_agree() {
     assert_eq!(output.status.code(), Some(0), "{printed}");
     // Both outcomes occur, so that the agreement means something.
     let both = |outcome: &str| text.lines().filter(|line| line.matches(outcome).count() == 2).count();
-    assert!(both("boots") > 5 && both("deadlock") > 10, "{printed}");
+    assert!(both("boots") > 5 && both("does not boot") > 10, "{printed}");
 }

@@ -66,7 +66,8 @@ fn printing(path: &str, text: &str, findings: &mut Vec<String>) {
 
 /// Whether a file belongs to the harness itself, and not to an independent library in its folder.
 fn is_of_the_harness(path: &str) -> bool {
-    let library = |name: &str| ["bootstrap", "proxy"].contains(&name) || name.starts_with("embedded-");
+    let library =
+        |name: &str| name == "proxy" || ["bootstrap", "embedded-"].iter().any(|of| name.starts_with(of));
     path.strip_prefix("harness/").and_then(|rest| rest.split('/').next()).is_some_and(|name| !library(name))
 }
 

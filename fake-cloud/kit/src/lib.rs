@@ -4,6 +4,7 @@
 mod answer;
 mod dialect;
 mod error;
+mod info;
 mod plan;
 mod query;
 mod request;
@@ -12,6 +13,7 @@ mod texts;
 pub use answer::Answer;
 pub use dialect::{Dialect, Identity};
 pub use error::{Denial, Error};
+pub use info::DialectInfo;
 pub use plan::{Body, Plan, Run, SharedVoice, Voice, about_the_asker, planned, planned_with};
 pub use query::Query;
 pub use request::{Asker, Call, Request};

@@ -2,8 +2,8 @@
 
 use super::tls::Tls;
 use super::unknown::Unknown;
-use fake_cloud_dialects::DialectInfo;
 use fake_cloud_kit::Dialect;
+use fake_cloud_kit::DialectInfo;
 use fake_cloud_model::Cloud;
 use fake_cloud_recording::barriers::Barriers;
 use fake_cloud_recording::credentials::{Credentials, Secret};

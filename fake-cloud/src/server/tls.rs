@@ -5,7 +5,7 @@
 //! do not belong to the dialect. The key of the CA exists only in this process.
 
 use certificates::{Authority, CertificateError};
-use fake_cloud_dialects::DialectInfo;
+use fake_cloud_kit::DialectInfo;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::io;

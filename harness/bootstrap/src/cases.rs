@@ -1,11 +1,11 @@
 //! A table of manifest variants: which cells of topology and CNI boot with each. The tests compare the model with it, and
 //! the harness compares both the model and real clusters.
 
-use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
 use crate::expect::{Expectation, expect};
-use crate::manifest::Source;
 use crate::model::Outcome;
-use crate::workload::Taint;
+use bootstrap_manifests::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
+use bootstrap_manifests::manifest::Source;
+use bootstrap_manifests::workload::Taint;
 use serde::{Deserialize, Deserializer};
 use std::collections::BTreeMap;
 use std::str::FromStr;

@@ -1,10 +1,10 @@
 //! Changes of the manifests: the effect of each on the boot, and the smallest set that makes a cluster boot.
 
-use crate::cluster::Cluster;
-use crate::known::ApiServer;
-use crate::manifest::Place;
 use crate::model::{Change, Model, Set, State, judge};
-use crate::workload::{DnsPolicy, Term, Toleration};
+use bootstrap_manifests::cluster::Cluster;
+use bootstrap_manifests::known::ApiServer;
+use bootstrap_manifests::manifest::Place;
+use bootstrap_manifests::workload::{DnsPolicy, Term, Toleration};
 use std::collections::BTreeSet;
 
 /// Maximum number of changes for which all combinations are searched for the smallest set. With more changes, a set is
@@ -100,7 +100,8 @@ pub(crate) fn candidates(model: &Model, state: &State) -> BTreeSet<Change> {
     let ours = |change: &Change| {
         workload_of(change).is_none_or(|w| {
             let workload = &model.set.workloads[w as usize];
-            workload.object.is_some() && workload.role != crate::workload::Role::Other || behind(model, w)
+            workload.object.is_some() && workload.role != bootstrap_manifests::workload::Role::Other
+                || behind(model, w)
         })
     };
     let open = model.rules.iter().filter(|rule| !state.holds(rule.head)).flat_map(|rule| &rule.body);

@@ -1,10 +1,10 @@
 //! Checks a set of manifests in every cell of topologies and CNIs, with a verdict for each.
 
-use crate::cluster::{Cluster, Topology};
 use crate::explain::{Explanation, explain};
-use crate::known::Assumed;
-use crate::manifest::{Objects, Problem, Severity, Source};
 use crate::model::{Change, Eviction, Outcome, Set, judge};
+use bootstrap_manifests::cluster::{Cluster, Topology};
+use bootstrap_manifests::known::Assumed;
+use bootstrap_manifests::manifest::{Objects, Problem, Severity, Source};
 use serde::Serialize;
 
 /// One cell of the table.
@@ -78,11 +78,11 @@ impl Checked {
         if self.objects.problems.iter().any(|problem| problem.severity == Severity::Unreadable) {
             return Some(String::from("some manifests cannot be read, so the boot is not analysed"));
         }
-        let (found, _) = crate::workload::cloud_controllers(&self.set.workloads);
+        let (found, _) = bootstrap_manifests::workload::cloud_controllers(&self.set.workloads);
         let needed = topologies.iter().any(|topology| *topology != Topology::Hosted);
         if found.is_empty() && needed {
             return Some(format!(
-                "no workload of these {} objects looks like a cloud controller manager; {remedy}",
+                "none of the workloads looks like a cloud controller manager (objects read: {}); {remedy}",
                 self.objects.all.len()
             ));
         }

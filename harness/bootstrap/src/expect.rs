@@ -1,13 +1,13 @@
 //! For the harness: the boot that is expected of a profile's manifests on the cluster that it is about to create.
 
 use crate::check::{Cell, Checked};
-use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
 use crate::explain::{Explanation, Observed};
 use crate::finding::Finding;
-use crate::known::Assumed;
 use crate::lint::{Claims, lint};
-use crate::manifest::{Severity, Source};
 use crate::model::Outcome;
+use bootstrap_manifests::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
+use bootstrap_manifests::known::Assumed;
+use bootstrap_manifests::manifest::{Severity, Source};
 use std::path::PathBuf;
 
 /// The expected result for a set of manifests.
@@ -40,7 +40,7 @@ pub fn read_paths(paths: &[PathBuf]) -> Result<Vec<Source>, String> {
 }
 
 /// How a profile names its CCM.
-const NAME_IT: &str = "name it by 'workload: KIND/NAME' in the profile ('--workload' of 'init')";
+const NAME_IT: &str = "name it with 'workload' in the profile, or with '--workload NAMESPACE/NAME' of 'init'";
 
 /// Runs lint and model on manifests for clusters. `assume` lists objects that exist although the manifests do not contain
 /// them, as `KIND/NAME`; `ccm` names the CCM if its name does not show it. Takes milliseconds.
@@ -69,7 +69,7 @@ pub fn expect(
             CloudEndpoint::Address => false,
             CloudEndpoint::Auto => checked.set.cloud_by_name == Some(true),
         }),
-        routes: clusters.iter().any(|cluster| cluster.routes == crate::cluster::YesNo::Yes),
+        routes: clusters.iter().any(|cluster| cluster.routes == bootstrap_manifests::cluster::YesNo::Yes),
     };
     Ok(Expectation {
         findings: lint(&checked, claims),

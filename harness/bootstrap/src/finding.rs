@@ -1,7 +1,7 @@
 //! The findings of the lint and the edits of `fix`: data that both use.
 
-use crate::manifest::Place;
-use crate::workload::Effect;
+use bootstrap_manifests::manifest::Place;
+use bootstrap_manifests::workload::Effect;
 use serde::{Serialize, Serializer};
 
 /// How binding a row is (RFC 2119).
@@ -53,7 +53,7 @@ pub struct Finding {
 impl Finding {
     /// Whether it is about a version of the API that old clusters serve and newer ones do not.
     pub fn is_of_an_old_version(&self) -> bool {
-        self.what.contains(crate::accept::NO_LONGER_SERVED)
+        self.what.contains(bootstrap_manifests::accept::NO_LONGER_SERVED)
     }
 
     /// The place, as `file:line`.

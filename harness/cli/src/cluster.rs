@@ -105,7 +105,7 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
         cluster.url(),
         began.elapsed().as_secs_f64(),
         if options.nodes == 1 { "1 Node".to_owned() } else { format!("{} Nodes", options.nodes) },
-        file.display(),
+        std::path::absolute(file).unwrap_or_else(|_| file.to_owned()).display(),
         cloud.as_ref().map(Cloud::described).unwrap_or_default(),
     );
     // The credential is there for the user to copy, and of no use once this process has ended.

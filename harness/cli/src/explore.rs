@@ -1,6 +1,7 @@
 //! `explore`: looks for bugs that no check covers.
 
 use super::arguments::ExploreOptions;
+use super::command_line::reproduce;
 use super::controls::plan_of;
 use super::planning::planned;
 use harness_clusters::{Lifetime, facts};
@@ -12,7 +13,7 @@ use harness_core::progress::Terminal;
 use harness_core::{files, output};
 use harness_explore::{
     Ended, Exploration, Finding, Findings, PAGE_FILE, PATTERNS, Pattern, Results, Scenario, SharedResults,
-    Stopped, TRIALS_FILE,
+    Stopped, Subject, TRIALS_FILE,
 };
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
@@ -78,7 +79,12 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
     };
     let events = Terminal::alone();
     let cancel = CancellationToken::new();
-    let (results, last) = (SharedResults::default(), FinalReport::default());
+    let ccm = options.mutant.as_ref().or(options.variant.as_ref());
+    let ccm = ccm.map_or(plan.profile.name.clone(), |id| format!("{}, {id}", plan.profile.name));
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let started = jiff::Timestamp::now().round(jiff::Unit::Second).unwrap_or_default().to_string();
+    let subject = Subject { ccm: ccm.clone(), started, reproduce: reproduce(&words) };
+    let (results, last) = (SharedResults::of(subject), FinalReport::default());
     let findings = if finding.is_some() { Findings::Kept } else { Findings::Replaced };
     last.set({
         let (results, folder, events) = (results.clone(), plan.output.clone(), events.clone());
@@ -126,9 +132,7 @@ fn begin(options: &ExploreOptions, scenarios: Vec<Scenario>) -> Result<ExitCode,
         seed: options.seed,
         most_findings: usize::from(options.max_findings),
     };
-    let ccm = options.mutant.as_ref().or(options.variant.as_ref());
-    let variant = ccm.map_or(String::new(), |id| format!(", {id}"));
-    events.say(format!("CCM: profile '{}'{variant}", plan.profile.name));
+    events.say(format!("CCM: profile {ccm}"));
     let plan = Arc::new(plan);
     let outcome = match &finding {
         Some(finding) => {

@@ -177,10 +177,12 @@ fn subject(plan: &RunPlan, manifests: Option<&Manifests>) -> String {
         ));
     }
     text.push_str(&format!("cloud      {}\n", profile.cloud));
+    if let Some(version) = profile.framework.version() {
+        text.push_str(&format!("framework  k8s.io/cloud-provider {version}\n"));
+    }
     text
 }
 
-/// The cluster, in lines with labels.
 /// From this minor version of Kubernetes on, every MUST can be observed.
 const OLDEST_WHOLE: u32 = 30;
 
@@ -190,6 +192,7 @@ fn minor_of(version: &str) -> Option<u32> {
     numbers.split('.').nth(1)?.parse().ok()
 }
 
+/// The cluster, in lines with labels.
 fn cluster(plan: &RunPlan, chosen: Option<&str>, lanes: usize, image: Option<String>) -> String {
     let mut text = match plan.cluster.desired() {
         DesiredCluster::Own(own) => {

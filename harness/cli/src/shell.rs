@@ -137,6 +137,21 @@ mod tests {
     }
 
     #[test]
+    fn shells_are_offered_paths_wherever_one_can_be_given() {
+        let folder = tempfile::tempdir().expect("a folder");
+        std::fs::write(folder.path().join("acme-ccm"), "").expect("a file");
+        let begun = folder.path().join("acm").display().to_string();
+        let whole = folder.path().join("acme-ccm").display().to_string();
+        for option in ["--profile", "--binary", "--config", "--topology", "--kubeconfig"] {
+            assert_eq!(offered(&["run", option, &begun]), [whole.as_str()], "{option}");
+        }
+        assert_eq!(offered(&["driver", "check", "--profile", &begun]), [whole.as_str()]);
+        std::fs::create_dir(folder.path().join("results")).expect("a folder");
+        let results = folder.path().join("res").display().to_string();
+        assert_eq!(offered(&["run", "--out", &results]).len(), 1);
+    }
+
+    #[test]
     fn every_shell_has_a_script() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish, Shell::Elvish, Shell::PowerShell] {
             assert!(Shells::builtins().completer(&shell.to_string()).is_some(), "{shell}");

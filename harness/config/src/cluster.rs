@@ -175,6 +175,11 @@ impl Topology {
         ("dual-stack", Topology::DualStack),
     ];
 
+    /// The names that can be given instead of a file.
+    pub fn names() -> impl Iterator<Item = &'static str> {
+        Topology::NAMED.iter().map(|(name, _)| *name)
+    }
+
     /// Its name for reports: as in the run file, or the file name without its extension.
     pub fn name(&self) -> String {
         let named = Topology::NAMED.iter().find(|(_, topology)| topology == self);
@@ -259,6 +264,11 @@ impl FromStr for Kubernetes {
         let (minor, patch) = match numbers.as_deref() {
             Some([1, minor]) => (*minor, None),
             Some([1, minor, patch]) => (*minor, Some(*patch)),
+            Some([_, _] | [_, _, _]) => {
+                return Err(String::from(
+                    "no release of Kubernetes; their versions begin with '1.', such as 1.36",
+                ));
+            }
             _ => return Err(wrong()),
         };
         if minor < 20 {

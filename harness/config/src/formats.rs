@@ -86,13 +86,19 @@ pub const OWN_PLACEHOLDERS: &[&str] = &[
     "METADATA_HOST",
 ];
 
+/// The newest minor version of the shared framework that the contract covers.
+const NEWEST_FRAMEWORK: u32 = 36;
+
 /// The minor version in `1.<minor>`.
 ///
 /// # Errors
-/// It has another form, or is older than the versions that the contract covers.
+/// It has another form, or the contract does not cover that version.
 pub(crate) fn framework_minor(text: &str) -> Result<u32, String> {
     let minor = text.strip_prefix("1.").and_then(|minor| minor.parse().ok());
     match minor {
+        Some(minor) if minor > NEWEST_FRAMEWORK => Err(format!(
+            "newer than 1.{NEWEST_FRAMEWORK}, the newest version that is judged; write \"1.{NEWEST_FRAMEWORK}\""
+        )),
         Some(minor) if minor >= 20 => Ok(minor),
         Some(_) => Err(String::from("older than 1.20, the oldest version that is judged")),
         None => Err(String::from("not a framework version; write e.g. \"1.36\"")),

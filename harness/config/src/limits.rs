@@ -127,9 +127,9 @@ impl Limits {
         usual.then(|| secs(40).mul_f64(self.scale.max(1.0)))
     }
 
-    /// A scheduler that has found no Node for a Pod for this time will find none, if its manifests cannot work: 15 s,
-    /// stretched but never shortened. `None` if B-START has an override: then the run waits for that.
-    pub fn unplaced(&self) -> Option<Duration> {
+    /// A CCM of which nothing has run for this time will not run, if its manifests cannot work: 15 s, stretched but never
+    /// shortened. `None` if B-START has an override: then the run waits for that.
+    pub fn hindered(&self) -> Option<Duration> {
         let usual = !self.overrides.contains_key(&Budget::Start);
         usual.then(|| secs(15).mul_f64(self.scale.max(1.0)))
     }

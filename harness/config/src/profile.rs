@@ -193,9 +193,11 @@ impl fmt::Display for ProviderIdFormat {
 }
 
 impl Profile {
-    /// Names of the built-in profiles, sorted.
+    /// Names of the built-in profiles, sorted; without that of the mutants, which `controls` uses.
     pub fn built_in() -> Vec<String> {
-        files::built_in_folders_with(PROFILE_FILE)
+        let mut names = files::built_in_folders_with(PROFILE_FILE);
+        names.retain(|name| name != "mutants");
+        names
     }
 
     /// The folder of its file; the working directory for a file that was given without a folder.

@@ -64,9 +64,9 @@ impl Sink for Terminal {
                 if *ok && self.verbosity == Verbosity::Quiet {
                     return;
                 }
-                let word = if *ok { "done" } else { "FAILED" };
+                let how = if *ok { "done in" } else { "unfinished after" };
                 let seconds = Duration::from_millis(*took_ms).as_secs_f64();
-                output::err(&format!("  {stage:<28} {word} in {seconds:.1} s"));
+                output::err(&format!("  {stage:<28} {how} {seconds:.1} s"));
             }
             _ => {}
         }

@@ -10,7 +10,6 @@ use embedded_objects::kinds::{self, Kind};
 use embedded_objects::{patch, typed, wire};
 use embedded_semantics::alloc::Allocator;
 use embedded_semantics::lifecycle::{self, Context};
-use embedded_semantics::table;
 use serde_json::{Value, json};
 
 /// How long each figure is measured.
@@ -88,9 +87,4 @@ fn main() {
     measure("JSON out", || drop(black_box(wire::json(&stored))));
     measure("protobuf out", || drop(black_box(wire::encode_protobuf(&stored))));
     measure("protobuf in", || drop(black_box(wire::decode_protobuf(&bytes))));
-    measure("table row", || {
-        let objects = std::slice::from_ref(&stored);
-        let now = "2026-01-01T00:10:00Z";
-        black_box(table::table(kind, objects, &Value::Null, table::Include::Metadata, now));
-    });
 }

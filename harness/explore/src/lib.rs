@@ -39,5 +39,5 @@ pub use histories::random;
 pub use pattern::{PATTERNS, Pattern};
 pub use plan::{Plan, PutFault};
 pub use point::Point;
-pub use results::{Ended, Results, SharedResults, Trialed};
+pub use results::{Ended, Results, SharedResults, Subject, Trialed};
 pub use scenario::{Scenario, ServiceType, Step};

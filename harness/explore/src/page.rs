@@ -11,12 +11,23 @@ const STYLE: &str = include_str!("page.css");
 
 /// The page as HTML.
 pub(crate) fn to_page(results: &Results) -> String {
+    let subject = &results.subject;
+    let ccm = if subject.ccm.is_empty() { "a cloud controller manager" } else { &subject.ccm };
+    let title = format!("Exploration of {}", escaped(ccm));
+    let how = match subject.started.is_empty() {
+        true => String::new(),
+        false => format!(
+            "<p class=\"faint\">Began {}: <code>{}</code></p>\n",
+            escaped(&subject.started),
+            escaped(&subject.reproduce)
+        ),
+    };
     let mut page = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>Exploration of a cloud controller manager</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
-         <h1>Exploration of a cloud controller manager</h1>\n<p class=\"faint\">{}</p>\n",
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         <h1>{title}</h1>\n{how}<p class=\"faint\">{}</p>\n",
         escaped(&results.to_string())
     );
     findings(results, &mut page);
@@ -141,6 +152,7 @@ mod tests {
     use crate::divergence::{Broken, Divergence, Requests};
     use crate::finding::Seen;
     use crate::plan::Plan;
+    use crate::results::Subject;
     use crate::scenario::Scenario;
     use crate::trial::Outcome;
     use std::time::Duration;
@@ -157,9 +169,16 @@ mod tests {
         let requests = Requests { api: vec!["patch nodes".to_owned()], cloud: Vec::new() };
         let broken = Broken { step: 2, divergences: vec![difference.clone()], requests: requests.clone() };
         let finding = Finding::new(&plan, broken.clone(), Seen { times: 3, of: 3 });
-        let mut results = Results::default();
+        let subject = Subject {
+            ccm: "acme & co".to_owned(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            reproduce: "ccm-conformance explore".to_owned(),
+        };
+        let mut results = Results { subject, ..Results::default() };
         results.add(Trialed::of(&plan, &Outcome::Diverges(broken), Duration::ZERO), Some(finding));
         let page = to_page(&results);
+        assert!(page.contains("<h1>Exploration of acme &amp; co</h1>"), "{page}");
+        assert!(page.contains("Began 2026-01-01T00:00:00Z: <code>ccm-conformance explore</code>"), "{page}");
         assert!(page.contains("&lt;b&gt;Node&lt;/b&gt;") && page.contains("one &amp; only"), "{page}");
         assert!(!page.contains("<b>") && !page.contains("<script"), "{page}");
         let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("no {text}: {page}"));

@@ -84,10 +84,25 @@ pub(crate) fn columns() -> Vec<&'static str> {
     std::iter::once(NO_FAULT).chain(patterns).chain([PAIR]).collect()
 }
 
+/// What was explored, and how.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Subject {
+    /// The CCM: the name of its profile, with that of the mutant or variant.
+    pub ccm: String,
+    /// When it began (RFC 3339, UTC).
+    pub started: String,
+    /// The command that repeats it.
+    pub reproduce: String,
+}
+
 /// The results of an exploration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Results {
+    /// What was explored; empty in files of earlier versions.
+    #[serde(default)]
+    pub subject: Subject,
     /// How many points the scenarios have.
     pub points: usize,
     /// How many plans with one fault there are.
@@ -111,6 +126,11 @@ pub struct SharedResults(Arc<Mutex<Results>>);
 impl SharedResults {
     pub(crate) fn lock(&self) -> MutexGuard<'_, Results> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Results without trials, of this exploration.
+    pub fn of(subject: Subject) -> SharedResults {
+        SharedResults(Arc::new(Mutex::new(Results { subject, ..Results::default() })))
     }
 
     /// What has been tried and found so far.

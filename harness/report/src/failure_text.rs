@@ -3,8 +3,19 @@
 use serde::Serialize;
 
 /// The labels at the beginning of lines in such a text.
-const LABELS: [&str; 9] =
-    ["expected", "last seen", "promise", "subject", "waited", "cloud", "likely", "resembles", "explained"];
+/// `resembles` was the earlier word for `same row`.
+const LABELS: [&str; 10] = [
+    "expected",
+    "last seen",
+    "promise",
+    "subject",
+    "waited",
+    "cloud",
+    "likely",
+    "same row",
+    "resembles",
+    "explained",
+];
 
 /// The parts of a failure's text. A text without labels, such as that of an environment error, has no parts.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]

@@ -185,7 +185,7 @@ fn private(ledger: &Ledger, text: &mut String) {
 /// The results of the profiles of conformance.
 fn profiles(ledger: &Ledger, text: &mut String) {
     let lines = profile_result::lines(ledger);
-    if !lines.is_empty() && !ledger.entries.is_empty() {
+    if !lines.is_empty() && !ledger.entries.is_empty() && !ledger.is_interrupted() {
         put!(text, "\nProfiles of conformance");
         for line in lines {
             put!(text, "  {line}");

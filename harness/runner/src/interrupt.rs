@@ -6,10 +6,14 @@ use harness_config::DesiredCluster;
 use harness_core::probe::pause;
 use harness_core::progress::Terminal;
 use harness_core::screen;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 use tokio::runtime::Handle;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
+
+/// Whether the run has ended and its cluster is kept: the next signal then ends that, and interrupts nothing.
+static KEPT: AtomicBool = AtomicBool::new(false);
 
 /// Exit code of an interrupted run; the one that shells use for SIGINT.
 pub const INTERRUPTED: u8 = 130;
@@ -54,6 +58,13 @@ fn is_ignored(kind: SignalKind) -> bool {
     mask >> (kind.as_raw_value() - 1) & 1 == 1
 }
 
+/// Returns at the next signal, which does not count as an interruption of the run: its result is known.
+pub(super) async fn kept_until_signal() {
+    let mut signals = Signals::heard();
+    KEPT.store(true, Ordering::SeqCst);
+    signals.next().await;
+}
+
 /// How long an interrupted run on such a cluster may take for its own cleanup.
 pub fn orderly(desired: &DesiredCluster) -> Duration {
     match desired {
@@ -90,6 +101,9 @@ pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: F
     let events = Terminal::alone();
     let mut signals = Signals::heard();
     signals.next().await;
+    while KEPT.swap(false, Ordering::SeqCst) {
+        signals.next().await;
+    }
     events.say("interrupted: cleaning up (interrupt again to leave that to the run's reaper)");
     cancel.cancel();
     let why = tokio::select! {

@@ -238,7 +238,8 @@ async fn take_evidence(
 }
 
 /// Undoes what the check has done. If that fails because the cluster or the cloud was unreachable, it is repeated once
-/// they are back. Cloud resources of an aborted attempt are removed too.
+/// they are back. Cloud resources are removed too if the attempt was aborted, or if the CCM could not remove them because
+/// the cluster or the cloud was unreachable during the cleanup.
 async fn clean_up(session: &Session, cx: &CheckCx, entry: &mut Entry) {
     let began = Instant::now();
     let mut cleaned = session.unless_gone(cx.clean_up()).await;
@@ -253,14 +254,16 @@ async fn clean_up(session: &Session, cx: &CheckCx, entry: &mut Entry) {
         }
         Err(why) => tracing::warn!(check = %cx.id(), why, "cleanup after a failed check"),
     }
-    if matches!(entry.outcome, Outcome::Error { .. })
+    let unreachable = cx.has_released_services() && session.stood_since(began).await.is_err();
+    if (unreachable || matches!(entry.outcome, Outcome::Error { .. }))
         && let Err(why) = session.unless_gone(cx.remove_own_balancers()).await
     {
         tracing::warn!(check = %cx.id(), why, "resources of an aborted attempt remain in the cloud");
     }
 }
 
-/// The end of a failure's text: its likely causes, or, if none is known, the similar bug of a real CCM.
+/// The end of a failure's text: its likely causes, or, if none is known, a bug of a real CCM that the
+/// same row of the contract finds.
 fn hints(causes: &[String], row: &str) -> String {
     let lead = |at: usize| if at == 0 { "likely:   " } else { "          " };
     let causes = causes.iter().enumerate().map(|(at, cause)| format!("\n{} {cause}", lead(at)));
@@ -272,7 +275,10 @@ fn hints(causes: &[String], row: &str) -> String {
     if [Blocker::StaysUp, Blocker::Boots].iter().any(|blocker| row_of(blocker.check()) == row) {
         return String::new();
     }
-    bugs_of(row).next().map(|bug| format!("\nresembles: {}: {}", bug.issue, bug.what)).unwrap_or_default()
+    bugs_of(row)
+        .next()
+        .map(|bug| format!("\nsame row:  {} was found by it, too: {}", bug.issue, bug.what))
+        .unwrap_or_default()
 }
 
 /// Why the CCM's processes exited, as text.
@@ -333,13 +339,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_failure_ends_with_its_likely_causes_or_the_bug_that_it_is_like() {
+    fn a_failure_ends_with_its_likely_causes_or_a_bug_of_the_same_row() {
         let text =
             hints(&["a right is missing".to_owned(), "a call never returned".to_owned()], "NODE-LIFE-03");
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines, ["", "likely:    a right is missing", "           a call never returned"]);
         let like = hints(&[], "NODE-LIFE-03");
-        assert!(like.starts_with("\nresembles: oci-cloud-controller-manager#57: "), "{like}");
+        assert!(like.starts_with("\nsame row:  oci-cloud-controller-manager#57 was found"), "{like}");
         assert_eq!(hints(&[], "NODE-ADDR-09"), "");
     }
 }

@@ -181,8 +181,8 @@ async fn keep_up(environments: &[Environment], events: &Events) {
     for dir in environments.iter().filter_map(Environment::dir) {
         events.say(format!("kept: export KUBECONFIG={}", dir.path().join("kubeconfig").display()));
     }
-    events.say("press Ctrl-C to end it");
-    super::Signals::heard().next().await;
+    events.say("press Ctrl-C to end it; the result is complete");
+    super::interrupt::kept_until_signal().await;
 }
 
 /// Removes what the harness deployed from a cluster that outlives the run.

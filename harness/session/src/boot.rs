@@ -331,7 +331,7 @@ mod tests {
         let said = expected_boot(&stuck, &single()).expect("a deployment");
         let lines: Vec<&str> = said.lines().collect();
         assert_eq!(lines[0], "single-node with CNI independent: boots", "{said}");
-        assert!(lines[1].starts_with("single-control-plane with CNI independent: deadlock"), "{said}");
+        assert!(lines[1].starts_with("single-control-plane with CNI independent: does not boot"), "{said}");
         assert_eq!(lines.len(), 3, "{said}");
         let tainted = Circumstances { keeps_taint: true, ..Circumstances::usual(Cni::Independent) };
         let expected = expectation(&stuck, &single(), &[tainted]).expect("a deployment").expect("manifests");
@@ -345,8 +345,8 @@ mod tests {
     fn one_reason_for_several_clusters_is_given_once() {
         assert_eq!(together("a: boots\nb: boots"), "a: boots\nb: boots");
         assert_eq!(
-            together("a: deadlock: X: y\nb: boots\nc: deadlock: X: y"),
-            "a, c: deadlock: X: y\nb: boots"
+            together("a: does not boot: X: y\nb: boots\nc: does not boot: X: y"),
+            "a, c: does not boot: X: y\nb: boots"
         );
         let stuck =
             expected_boot(&variant("mbt-01-no-uninitialized-toleration"), &single()).expect("a deployment");
@@ -362,7 +362,7 @@ mod tests {
         let usual = Circumstances::usual(Cni::Independent);
         let by_name = Circumstances { cloud_by_name: true, ..usual };
         assert!(outcome("mbt-06-cluster-dns", usual).ends_with(": boots\n"));
-        assert!(outcome("mbt-06-cluster-dns", by_name).contains("deadlock"));
+        assert!(outcome("mbt-06-cluster-dns", by_name).contains("does not boot"));
         let routes = Circumstances { routes: true, ..usual };
         assert!(outcome("restarted-with-routes", usual).ends_with(": boots\n"));
         assert!(outcome("restarted-with-routes", routes).contains("network-unavailable"));
@@ -376,7 +376,7 @@ mod tests {
         let waits = Circumstances::usual(Cni::WaitsForAddresses);
         let expected = expectation(&profile, &single(), &[waits]);
         let summary = expected.expect("a deployment").expect("manifests").summary();
-        assert!(summary.contains("deadlock"), "{summary}");
+        assert!(summary.contains("does not boot"), "{summary}");
     }
 
     #[test]

@@ -3,7 +3,6 @@
 //! [`up`] creates and removes it; a [`Session`] joins it.
 
 pub mod ccm;
-pub mod k8s;
 
 mod addresses;
 mod boot;
@@ -19,7 +18,7 @@ mod flood;
 mod folder;
 mod journal;
 mod manifests;
-mod never_scheduled;
+mod never_runs;
 mod object_events;
 mod offer;
 mod old_release;
@@ -43,6 +42,8 @@ pub use crash::{Crash, Participant, SharedCrashes};
 pub use error::SessionError;
 pub use folder::{FOLDER_PREFIX, RunDir, StateError};
 pub use harness_core::objects::show_entry;
+/// The objects of the cluster.
+pub use harness_objects as k8s;
 pub use journal::{Beginning, CallObserver, Journal, Reader, is_lb_write};
 pub use manifests::{POD_NETWORKS, load_manifests};
 pub use record::disturbance;
@@ -377,9 +378,9 @@ impl Session {
                 }
                 // Without Nodes nothing runs; a hosted CCM uses other Nodes.
                 let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };
-                // Files that a Pod lacks do not matter while it has no Node.
+                // Files that a Pod lacks do not matter while something else hinders it.
                 let missed = match &error {
-                    CcmError::NeverScheduled(_) => None,
+                    CcmError::NeverRuns(_) => None,
                     _ => self.out_of_reach(wanted),
                 };
                 let (why, by) = match (lost, missed) {

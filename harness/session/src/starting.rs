@@ -18,14 +18,14 @@ impl Session {
     ///
     /// # Errors
     /// Those of [`Ccm::leading`](crate::ccm::Ccm::leading); [`CcmError::CrashLoops`] also as soon as one of its programs
-    /// has exited several times although the API server and the cloud answered; [`CcmError::NeverScheduled`] as soon as no
-    /// Pod can be scheduled, as the boot model predicts.
+    /// has exited several times although the API server and the cloud answered; [`CcmError::NeverRuns`] as soon as nothing
+    /// of it can run, as the boot model predicts.
     pub async fn leading(&self, form: Form, starts: Starts) -> Result<(), CcmError> {
         tokio::select! {
             biased;
             outcome = self.ccm.leading(form, self.limits().start()) => outcome,
             why = self.only_ends(form, starts) => Err(CcmError::CrashLoops(why)),
-            why = self.never_scheduled(form) => Err(CcmError::NeverScheduled(why)),
+            why = self.never_runs(form) => Err(CcmError::NeverRuns(why)),
         }
     }
 

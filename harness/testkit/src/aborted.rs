@@ -5,6 +5,7 @@ use super::CheckCx;
 use super::cloud::absent_is_fine;
 use harness_clouds::Inventory;
 use harness_core::events::Fold;
+use std::sync::atomic::Ordering;
 
 /// Who is responsible for a leftover in the cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,6 +43,12 @@ pub(super) fn owner_in(inventory: &Inventory, id: &str) -> Option<String> {
 }
 
 impl CheckCx {
+    /// Whether the cleanup has removed the finalizers of a Service that the CCM did not release in time. Its load balancer
+    /// is then left in the cloud.
+    pub fn has_released_services(&self) -> bool {
+        self.released.load(Ordering::SeqCst)
+    }
+
     /// Removes the load balancers of all Services that this attempt created, with their resources, once the Services
     /// themselves are gone.
     ///

@@ -49,6 +49,8 @@ pub struct CheckCx {
     pub(super) namespace: OnceCell<String>,
     pub(super) other_namespace: OnceCell<String>,
     pub(super) undo: Mutex<Vec<Undo>>,
+    /// Whether the cleanup has removed the finalizers of a Service that the CCM did not release in time.
+    pub(super) released: AtomicBool,
     /// The check's own addresses.
     pub(super) network: Network,
     pub(super) machines_made: AtomicU8,
@@ -103,6 +105,7 @@ impl CheckCx {
             namespace: OnceCell::new(),
             other_namespace: OnceCell::new(),
             undo: Mutex::default(),
+            released: AtomicBool::new(false),
             network: Network::nth(number),
             machines_made: AtomicU8::default(),
             turn: Mutex::new(Some(turn)),

@@ -15,6 +15,7 @@ use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 use tokio::time::Instant;
 
@@ -427,8 +428,7 @@ impl CheckCx {
         self.caught_up(|| world.services.has_caught_up(&key.namespace, &key.name, &version)).await
     }
 
-    /// Deletes the Service and waits for its end. If the CCM does not release it, removes finalizer and load balancer
-    /// itself, so that the next check starts with a clean cloud.
+    /// Deletes the Service and waits for its end. If the CCM does not release it in time, removes its finalizers.
     pub(super) async fn undo_service(&self, key: &ServiceKey) -> Result<(), String> {
         let api = self.services_api(key);
         gone(async || delete_as_it_is(&api, &key.name).await).await?;
@@ -442,6 +442,7 @@ impl CheckCx {
             return Ok(());
         }
         // The check created the Service, so all of its finalizers belong to the check or the CCM.
+        self.released.store(true, Ordering::SeqCst);
         let patch = json!({"metadata": {"finalizers": null}});
         gone(async || api.patch(&key.name, &PatchParams::default(), &Patch::Merge(&patch)).await).await
     }

@@ -1,11 +1,11 @@
 //! The command-line arguments of `bootstrap`.
 
 use crate::check::Checked;
-use crate::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
-use crate::known::Assumed;
 use crate::lint::Claims;
-use crate::manifest::Source;
-use crate::workload::Taint;
+use bootstrap_manifests::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology, Version, YesNo};
+use bootstrap_manifests::known::Assumed;
+use bootstrap_manifests::manifest::Source;
+use bootstrap_manifests::workload::Taint;
 use clap::{Args, Subcommand, ValueEnum};
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -50,6 +50,9 @@ pub struct FixArgs {
     /// Print only the difference, as input for `patch`
     #[arg(long)]
     pub(super) diff_only: bool,
+    /// Change the files, and print only the difference
+    #[arg(long)]
+    pub(super) write: bool,
 }
 
 const EXIT_CODES: &str = "\
@@ -122,7 +125,7 @@ impl SetArgs {
         let (sources, problems) = Source::read(&self.paths, stdin);
         let checked = Checked::read(sources, problems, assumed, self.ccm.as_deref());
         if let Some(named) = &self.ccm
-            && !checked.set.workloads.iter().any(|w| w.role == crate::workload::Role::Ccm)
+            && !checked.set.workloads.iter().any(|w| w.role == bootstrap_manifests::workload::Role::Ccm)
         {
             return Err(format!("--ccm {named}: the manifests have no workload of that name"));
         }
@@ -174,7 +177,7 @@ impl ClusterArgs {
     /// The settings on which the lint's rows depend.
     pub(super) fn claims(&self, checked: &Checked) -> Claims {
         let set = &checked.set;
-        let routed = |workload: &crate::workload::Workload| {
+        let routed = |workload: &bootstrap_manifests::workload::Workload| {
             workload.flag("configure-cloud-routes").is_some_and(|(value, _)| value == "true")
         };
         Claims {

@@ -1,16 +1,16 @@
 //! The command `ccm-conformance bootstrap`: arguments in, text and exit code out.
 
 mod args;
+mod fix;
 
 pub use args::BootstrapCommand;
 
 use crate::check::Checked;
-use crate::cluster::Cluster;
 use crate::finding::Level;
-use crate::fix::{diff, fix};
 use crate::lint::lint;
 use crate::output::{Checkup, json, sarif, text};
-use args::{CheckArgs, FixArgs, Format};
+use args::{CheckArgs, Format};
+use bootstrap_manifests::cluster::Cluster;
 use std::io::{Read, Write};
 use std::path::Path;
 
@@ -29,7 +29,7 @@ const USAGE: u8 = 2;
 pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let result = match command {
         BootstrapCommand::Check(args) => check(args, stdin),
-        BootstrapCommand::Fix(args) => fix_manifests(args, stdin),
+        BootstrapCommand::Fix(args) => fix::fix_manifests(args, stdin),
     };
     match result {
         Ok((code, text)) => {
@@ -113,72 +113,15 @@ fn graph(checkup: &Checkup, path: &Path) -> Result<String, String> {
     Ok(format!("graph of {} with CNI {}: {}\n", cell.cluster.topology, cell.cluster.cni, path.display()))
 }
 
-/// How many clusters that do not boot yet are listed by name: often all have the same cause.
-const MOST_STUCK: usize = 3;
-
-fn named(cluster: &Cluster) -> String {
-    format!("{} with CNI {}", cluster.topology, cluster.cni)
-}
-
-fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8, String), String> {
-    let checked = args.set.read(stdin)?;
-    if let Some(reason) = checked.unreadable(&args.cluster.topologies(), NAME_IT) {
-        let problems = checked.objects.problems.iter();
-        let listed: String = problems.map(|p| format!("{}: {}\n  {}\n", p.place, p.what, p.hint)).collect();
-        return Err(format!("{listed}{reason}"));
-    }
-    let clusters: Vec<Cluster> = args.cluster.clusters(&checked)?;
-    let findings = lint(&checked, args.cluster.claims(&checked));
-    let fixed = fix(&checked, &clusters, &findings, args.recommended, args.set.ccm());
-    let mut text = String::new();
-    if !args.diff_only {
-        for (number, source) in fixed.sources.iter().enumerate() {
-            if number > 0 && !source.text.starts_with("---") {
-                text.push_str("---\n");
-            }
-            if fixed.sources.len() > 1 {
-                text.push_str(&format!("# {}\n", source.name));
-            }
-            text.push_str(&source.text);
-            if !source.text.ends_with('\n') {
-                text.push('\n');
-            }
-        }
-        text.push('\n');
-    }
-    let changed = diff(&checked.objects.sources, &fixed.sources);
-    match (changed.is_empty(), args.diff_only) {
-        (true, _) if fixed.by_hand.is_empty() => text.push_str("# nothing to change\n"),
-        (true, _) => text.push_str("# nothing that 'bootstrap fix' can change\n"),
-        (false, true) => text.push_str(&changed),
-        // As comments, so that the whole output is a manifest.
-        (false, false) => changed.lines().for_each(|line| text.push_str(&format!("# {line}\n"))),
-    }
-    let mut list = |title: &str, items: &[String]| {
-        for item in items {
-            text.push_str(&format!("# {title}: {item}\n"));
-        }
-    };
-    list("done", &fixed.done);
-    list("by hand", &fixed.by_hand);
-    let mut stuck: Vec<String> = fixed.stuck.iter().take(MOST_STUCK).map(named).collect();
-    let more = fixed.stuck.len() - stuck.len();
-    stuck.extend((more > 0).then(|| format!("and {more} more of {} cells", clusters.len())));
-    list("does not boot yet", &stuck);
-    Ok((if stuck.is_empty() { BOOTS } else { FAILS }, text))
-}
-
 impl Checked {
     /// The assumptions about the clusters that the manifests neither confirm nor rule out.
     fn assumptions(&self, clusters: &[Cluster]) -> Vec<String> {
-        use crate::cluster::{CloudEndpoint, YesNo};
+        use bootstrap_manifests::cluster::{CloudEndpoint, YesNo};
         let mut all = Vec::new();
         let Some(first) = clusters.first() else { return all };
-        let resolves = self
-            .set
-            .workloads
-            .iter()
-            .any(|workload| workload.role == crate::workload::Role::Ccm && workload.needs_cluster_dns());
+        let resolves = self.set.workloads.iter().any(|workload| {
+            workload.role == bootstrap_manifests::workload::Role::Ccm && workload.needs_cluster_dns()
+        });
         if first.cloud_endpoint == CloudEndpoint::Auto && self.set.cloud_by_name.is_none() && resolves {
             all.push(String::from(
                 "the CCM reaches its cloud by a DNS name, as the manifests show no URL (if not, pass --cloud-endpoint \

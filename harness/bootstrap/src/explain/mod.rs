@@ -14,8 +14,8 @@ pub use observed::{Observed, ObservedNode, ObservedPod};
 pub use step::Step;
 
 use crate::changes::{smallest, words as change_words};
-use crate::cluster::Cluster;
 use crate::model::{Change, Judged, Model, Set};
+use bootstrap_manifests::cluster::Cluster;
 use chain::shortest;
 
 /// Explains a stuck cluster; `None` if it is not stuck.

@@ -2,10 +2,10 @@
 
 use super::chain::Chain;
 use super::step::Step;
-use crate::cluster::{Cni, KubeProxy};
-use crate::known::ApiServer;
 use crate::model::{Fact, Model, State};
-use crate::workload::Role;
+use bootstrap_manifests::cluster::{Cni, KubeProxy};
+use bootstrap_manifests::known::ApiServer;
+use bootstrap_manifests::workload::Role;
 
 /// The subject of a fact: several facts about one workload have the same subject.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -3,8 +3,8 @@
 use super::rbac::{account, rights_name};
 use super::text::{Patch, append, apply, remove_lines, set};
 use crate::finding::Edit;
-use crate::manifest::{Node, Objects};
-use crate::workload::{Effect, fixed_image, workloads};
+use bootstrap_manifests::manifest::{Node, Objects};
+use bootstrap_manifests::workload::{Effect, fixed_image, workloads};
 
 impl Edit {
     /// The changed texts by source; empty if nothing is left to do, `None` if the edit cannot be made in place.
@@ -29,7 +29,7 @@ impl Edit {
                 let all = inits.iter().chain(spec.get("containers").map(Node::items).unwrap_or_default());
                 let container = all.into_iter().nth(*container)?;
                 let image = container.text_at("image")?;
-                if crate::workload::image_fault(image).is_none() {
+                if bootstrap_manifests::workload::image_fault(image).is_none() {
                     return Some(Vec::new());
                 }
                 vec![set(text, container, "image", &fixed_image(image)?)?]
@@ -141,7 +141,8 @@ fn argument(spec: &Node, flag: &str, value: &str) -> Option<Vec<Patch>> {
                 let Some(word) = item.text() else { continue };
                 let wanted = word.trim_start_matches('-').split('=').next() == Some(flag);
                 if wanted && word.contains('=') && !item.borrowed {
-                    let quote = if item.style == crate::manifest::Style::Quoted { "\"" } else { "" };
+                    let quote =
+                        if item.style == bootstrap_manifests::manifest::Style::Quoted { "\"" } else { "" };
                     patches.push((item.bytes.clone(), format!("{quote}--{flag}={value}{quote}")));
                 }
             }
@@ -161,7 +162,8 @@ fn grant(objects: &Objects, at: usize, spec: &Node, rights: &str) -> Option<Vec<
         text = apply(&text, vec![patch])?;
     }
     let usual = rights_name(account(&workload));
-    let is_taken = |object: &crate::manifest::Object| object.kind.contains("Role") && object.name == usual;
+    let is_taken =
+        |object: &bootstrap_manifests::manifest::Object| object.kind.contains("Role") && object.name == usual;
     // A role of that name that grants too little stays as its author wrote it.
     let rights = match objects.all.iter().any(is_taken) {
         true => rights.replace(&usual, &format!("{usual}:added")),
@@ -178,9 +180,9 @@ fn append_documents(objects: &Objects, text: &str, documents: &str) -> Option<St
     }
     let mut text = text.to_owned();
     for document in documents.split("---\n") {
-        let read = Objects::read(vec![crate::manifest::Source::new("rights", document)]);
+        let read = Objects::read(vec![bootstrap_manifests::manifest::Source::new("rights", document)]);
         let new = read.all.first()?;
-        let known = |own: &crate::manifest::Object| {
+        let known = |own: &bootstrap_manifests::manifest::Object| {
             own.kind == new.kind && own.name == new.name && own.namespace == new.namespace
         };
         if objects.all.iter().any(known) {

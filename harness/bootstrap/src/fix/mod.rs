@@ -9,10 +9,10 @@ pub(crate) use rbac::rbac;
 
 use crate::changes::{smallest, words};
 use crate::check::Checked;
-use crate::cluster::Cluster;
 use crate::finding::{Edit, Finding, Level};
-use crate::manifest::{Objects, Source};
 use crate::model::{Change, Set, judge};
+use bootstrap_manifests::cluster::Cluster;
+use bootstrap_manifests::manifest::{Objects, Source};
 use similar::TextDiff;
 
 /// A set of manifests after the fix.
@@ -52,12 +52,11 @@ pub(crate) fn fix(
         .collect();
     for finding in findings {
         let wanted = finding.level == Level::Must || (recommended && finding.level == Level::Should);
-        let is_known = edits.iter().any(|(edit, words)| match edit {
-            Some(_) => *edit == finding.edit,
+        let is_known = edits.iter().any(|(edit, words)| {
+            let is_same = edit.is_some() && *edit == finding.edit;
             // The reference to an object that one of the changes creates.
-            None => {
-                finding.id == "BOOT-REF" && created(words).is_some_and(|object| finding.what.contains(object))
-            }
+            let creates = || created(words).is_some_and(|object| finding.what.contains(object));
+            is_same || (finding.id == "BOOT-REF" && creates())
         });
         if wanted && !is_known {
             edits.push((finding.edit.clone(), format!("{}: {}", finding.id, finding.what)));
@@ -116,7 +115,10 @@ pub(crate) fn diff(before: &[Source], after: &[Source]) -> String {
 fn edit_for(set: &Set, change: &Change) -> Option<Edit> {
     let spec = |w: &u32| {
         let workload = &set.workloads[*w as usize];
-        let path = crate::workload::spec_path(workload.kind).iter().map(|key| (*key).to_owned()).collect();
+        let path = bootstrap_manifests::workload::spec_path(workload.kind)
+            .iter()
+            .map(|key| (*key).to_owned())
+            .collect();
         Some((workload.object?, path, workload))
     };
     let assign = |w: &u32, key: &str, value: &str| {

@@ -1,7 +1,7 @@
 //! The minimal permissions of a CCM on the framework (contract rows AUTH-01 to -12), as YAML.
 
-use crate::known::Gap;
-use crate::workload::Workload;
+use bootstrap_manifests::known::Gap;
+use bootstrap_manifests::workload::Workload;
 
 /// The manifests, with names in braces to be filled in.
 const MANIFESTS: &str = "apiVersion: v1
@@ -152,7 +152,7 @@ pub(super) fn account(workload: &Workload) -> &str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::known::Need;
+    use bootstrap_manifests::known::Need;
 
     fn kept(resources: &[&'static str]) -> Vec<String> {
         let gap =

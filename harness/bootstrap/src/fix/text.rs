@@ -1,6 +1,6 @@
 //! Changes a value in the middle of a text, in the style in which the text is written.
 
-use crate::manifest::{Node, Style};
+use bootstrap_manifests::manifest::{Node, Style};
 use std::ops::Range;
 
 /// A range of a text and its replacement.

@@ -2,8 +2,8 @@
 
 use crate::check::Checked;
 use crate::finding::Edit;
-use crate::manifest::{Object, Place};
-use crate::workload::{Role, Workload};
+use bootstrap_manifests::manifest::{Object, Place};
+use bootstrap_manifests::workload::{Role, Workload};
 
 /// What the rows depend on in addition to the manifests.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,10 @@ impl Linted<'_> {
 
     /// The path from the object to the Pod's specification.
     pub(super) fn spec(&self) -> Vec<String> {
-        crate::workload::spec_path(self.workload.kind).iter().map(|key| (*key).to_owned()).collect()
+        bootstrap_manifests::workload::spec_path(self.workload.kind)
+            .iter()
+            .map(|key| (*key).to_owned())
+            .collect()
     }
 
     /// Sets a key of the Pod's specification.
@@ -47,7 +50,7 @@ impl Linted<'_> {
 
     /// The place of a key of the Pod's specification, or of the specification.
     pub(super) fn at(&self, key: &str) -> Place {
-        let spec = self.object.node.at(crate::workload::spec_path(self.workload.kind));
+        let spec = self.object.node.at(bootstrap_manifests::workload::spec_path(self.workload.kind));
         self.object.place_of(spec.unwrap_or(&self.object.node), key)
     }
 

@@ -11,7 +11,7 @@ pub(crate) use linted::Claims;
 
 use crate::check::Checked;
 use crate::finding::Finding;
-use crate::workload::Role;
+use bootstrap_manifests::workload::Role;
 use linted::Linted;
 use report::Report;
 

@@ -5,7 +5,7 @@ use super::report::Report;
 use super::tolerations::targets_control_plane;
 use crate::check::Checked;
 use crate::finding::{Edit, Level};
-use crate::workload::{DnsPolicy, PodTerm, Role, Workload, WorkloadKind};
+use bootstrap_manifests::workload::{DnsPolicy, PodTerm, Role, Workload, WorkloadKind};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {
     if !linted.claims.hosted {
@@ -169,7 +169,7 @@ fn autoscalers(linted: &Linted, report: &mut Report) {
         let kind = target.and_then(|target| target.text_at("kind")).unwrap_or_default();
         let name = target.and_then(|target| target.text_at("name")).unwrap_or_default();
         let own = object.namespace == linted.workload.namespace
-            && crate::manifest::object_name(kind, name) == linted.title();
+            && bootstrap_manifests::manifest::object_name(kind, name) == linted.title();
         if own {
             let what = format!("HorizontalPodAutoscaler/{} scales {}", object.name, linted.title());
             let why = "only one replica works at a time, so more replicas add no throughput (last paragraph of \

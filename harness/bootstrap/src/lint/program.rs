@@ -4,7 +4,7 @@ use super::linted::Linted;
 use super::placement::port;
 use super::report::Report;
 use crate::finding::{Edit, Level};
-use crate::workload::{Container, WorkloadKind, fixed_image, image_fault};
+use bootstrap_manifests::workload::{Container, WorkloadKind, fixed_image, image_fault};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {
     if linted.is_ccm() {

@@ -4,9 +4,9 @@ use super::linted::Linted;
 use super::report::Report;
 use crate::check::Checked;
 use crate::finding::{Edit, Level};
-use crate::known::Need;
-use crate::manifest::Severity;
-use crate::workload::{CcmDoubt, Role, Stage, cloud_controllers};
+use bootstrap_manifests::known::Need;
+use bootstrap_manifests::manifest::Severity;
+use bootstrap_manifests::workload::{CcmDoubt, Role, Stage, cloud_controllers};
 
 /// Reports what could not be read, and whether there are several CCMs.
 pub(super) fn read(checked: &Checked, report: &mut Report) {
@@ -48,7 +48,7 @@ pub(super) fn refused_objects(checked: &Checked, report: &mut Report) {
         report.add(("BOOT-API", Level::Must), own.place.clone(), what, REFUSES, None);
     }
     for field in &checked.set.unknown {
-        let title = crate::accept::title(&checked.objects.all[field.object]);
+        let title = bootstrap_manifests::accept::title(&checked.objects.all[field.object]);
         let what = format!("{title}: Kubernetes has no field {}", field.path);
         let why =
             "kubectl refuses the object; a client without field validation applies it without the field";
@@ -62,7 +62,7 @@ const REFUSES: &str = "the API server refuses the whole object (pkg/apis/core/va
 /// Reports why the API server refuses a workload.
 pub(super) fn refused(linted: &Linted, report: &mut Report) {
     for (place, what, hint) in &linted.workload.refused {
-        let what = format!("{}: {what}", crate::accept::title(linted.object));
+        let what = format!("{}: {what}", bootstrap_manifests::accept::title(linted.object));
         report.add(
             ("BOOT-API", Level::Must),
             place.clone(),

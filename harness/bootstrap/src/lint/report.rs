@@ -1,7 +1,7 @@
 //! The findings while they are collected.
 
 use crate::finding::{Edit, Finding, Level};
-use crate::manifest::Place;
+use bootstrap_manifests::manifest::Place;
 
 /// Findings so far.
 #[derive(Default)]

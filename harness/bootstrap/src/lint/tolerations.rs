@@ -3,7 +3,7 @@
 use super::linted::Linted;
 use super::report::Report;
 use crate::finding::{Edit, Level};
-use crate::workload::{
+use bootstrap_manifests::workload::{
     CONTROL_PLANE, Effect, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Taint, UNINITIALIZED, UNREACHABLE, borne,
 };
 

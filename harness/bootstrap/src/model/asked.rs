@@ -1,8 +1,8 @@
 //! Which webhooks are sent the requests of a boot.
 
-use crate::known::{Truth, Webhook};
-use crate::manifest::Objects;
-use crate::workload::Workload;
+use bootstrap_manifests::known::{Truth, Webhook};
+use bootstrap_manifests::manifest::Objects;
+use bootstrap_manifests::workload::Workload;
 
 /// The webhooks that are sent requests about one workload, or by it, by kind of request.
 #[derive(Clone, Debug, Default)]

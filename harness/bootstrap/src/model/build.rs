@@ -2,13 +2,13 @@
 
 use super::asked::Asked;
 use super::fact::{Change, Fact, Premise, Reason, Rule};
-use crate::accept;
-use crate::cluster::{Cluster, Machine, Topology};
-use crate::known::{
+use bootstrap_manifests::accept;
+use bootstrap_manifests::cluster::{Cluster, Machine, Topology};
+use bootstrap_manifests::known::{
     ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, webhooks,
 };
-use crate::manifest::{Objects, Place};
-use crate::workload::{Condition, Ref, Role, Stage, Taint, Workload, workloads};
+use bootstrap_manifests::manifest::{Objects, Place};
+use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, workloads};
 use std::collections::HashMap;
 
 /// The contents of the manifests, independent of the cluster.
@@ -86,7 +86,7 @@ impl Set {
             }
         }
         if !all.iter().any(|workload| workload.role == Role::Dns) {
-            all.push(crate::dns::coredns());
+            all.push(bootstrap_manifests::dns::coredns());
         }
         let hooks = webhooks(objects, &all);
         let asked = Asked::new(objects, &hooks, &mut all);
@@ -101,7 +101,7 @@ impl Set {
             missing: all.iter().map(|workload| missing(objects, assumed, workload)).collect(),
             gaps: all.iter().map(of_ccm).collect(),
             asked,
-            cloud_by_name: crate::dns::cloud_by_name(objects, &all),
+            cloud_by_name: bootstrap_manifests::dns::cloud_by_name(objects, &all),
             node_manager: assumed.any("NodeManager"),
             api_servers: all.iter().map(|w| api_server(objects, w)).collect(),
             refused,
@@ -292,7 +292,7 @@ impl<'a> Model<'a> {
                 _ => Fact::Serves(number(w)),
             };
             let mut after = self.machines[node].labels.clone();
-            for label in crate::cluster::CLOUD_LABELS {
+            for label in bootstrap_manifests::cluster::CLOUD_LABELS {
                 after.entry((*label).to_owned()).or_insert_with(|| "of the cloud".to_owned());
             }
             let mut body = vec![self.needs(works)];

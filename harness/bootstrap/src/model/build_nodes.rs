@@ -2,8 +2,10 @@
 
 use super::build::{Model, number};
 use super::fact::Fact;
-use crate::cluster::{Cni, KubeProxy, YesNo};
-use crate::workload::{Effect, NETWORK_UNAVAILABLE, NOT_READY, Role, Taint, UNINITIALIZED, Workload};
+use bootstrap_manifests::cluster::{Cni, KubeProxy, YesNo};
+use bootstrap_manifests::workload::{
+    Effect, NETWORK_UNAVAILABLE, NOT_READY, Role, Taint, UNINITIALIZED, Workload,
+};
 
 impl Model<'_> {
     /// A taint with which the Node starts. `remover` removes it; without one the taint stays.

@@ -2,10 +2,10 @@
 
 use super::build::{Model, Set, number};
 use super::fact::{Change, Fact, Premise};
-use crate::cluster::{CLOUD_LABELS, CloudEndpoint};
-use crate::known::{ApiServer, Need};
-use crate::manifest::Place;
-use crate::workload::{
+use bootstrap_manifests::cluster::{CLOUD_LABELS, CloudEndpoint};
+use bootstrap_manifests::known::{ApiServer, Need};
+use bootstrap_manifests::manifest::Place;
+use bootstrap_manifests::workload::{
     Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, WorkloadKind, borne, image_fault,
 };
 
@@ -398,6 +398,6 @@ impl Set {
     }
 }
 
-fn provide(w: u32, reference: &crate::workload::Ref) -> Change {
+fn provide(w: u32, reference: &bootstrap_manifests::workload::Ref) -> Change {
     Change::Provide(w, reference.kind.to_owned(), reference.namespace.clone(), reference.name.clone())
 }

@@ -6,7 +6,7 @@
 
 use super::build::{Model, number};
 use super::fact::Fact;
-use crate::workload::{Role, Workload, WorkloadKind};
+use bootstrap_manifests::workload::{Role, Workload, WorkloadKind};
 use std::collections::{BTreeSet, HashSet};
 
 /// Maximum number of states that are explored for one cluster.
@@ -202,7 +202,7 @@ impl<'m> Engine<'m> {
         };
         let rivals = |a: &usize| model.explored.iter().map(|b| rival(workload(*a), workload(*b))).collect();
         let mut kinds = Vec::new();
-        let class = |machine: &crate::cluster::Machine| {
+        let class = |machine: &bootstrap_manifests::cluster::Machine| {
             let mut labels = machine.labels.clone();
             labels.remove("kubernetes.io/hostname");
             let kind = (machine.taints.clone(), labels);

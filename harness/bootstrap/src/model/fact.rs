@@ -1,7 +1,7 @@
 //! The facts that can become true while a cluster boots, and the premises of each.
 
-use crate::manifest::Place;
-use crate::workload::Taint;
+use bootstrap_manifests::manifest::Place;
+use bootstrap_manifests::workload::Taint;
 
 /// Something that is initially false and may become true. Numbers are indices of Nodes, workloads and webhooks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

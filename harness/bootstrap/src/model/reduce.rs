@@ -2,8 +2,8 @@
 
 use super::build::Set;
 use super::explore::rival;
-use crate::known::Webhook;
-use crate::workload::Role;
+use bootstrap_manifests::known::Webhook;
+use bootstrap_manifests::workload::Role;
 
 impl Set {
     /// The workloads that the boot waits for, those behind webhooks, those that could block them, and those that their

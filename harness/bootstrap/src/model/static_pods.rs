@@ -2,8 +2,8 @@
 //! network plugin. Pods of the manifests may require to be near them or apart from them, or want their ports.
 
 use super::build::Model;
-use crate::cluster::{Cni, KubeProxy};
-use crate::workload::{Labels, PodTerm, Workload};
+use bootstrap_manifests::cluster::{Cni, KubeProxy};
+use bootstrap_manifests::workload::{Labels, PodTerm, Workload};
 
 /// A Pod of the cluster.
 pub(super) struct StaticPod {

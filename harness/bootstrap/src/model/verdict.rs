@@ -3,7 +3,7 @@
 use super::asked::Asked;
 use super::build::{Model, Set};
 use super::explore::{State, explore};
-use crate::cluster::Cluster;
+use bootstrap_manifests::cluster::Cluster;
 use serde::{Deserialize, Serialize};
 
 /// Whether the cluster boots.
@@ -27,7 +27,7 @@ impl std::fmt::Display for Outcome {
         f.pad(match self {
             Outcome::Boots => "boots",
             Outcome::BootsIf => "boots if",
-            Outcome::Deadlock => "deadlock",
+            Outcome::Deadlock => "does not boot",
             Outcome::SomeOrders => "boots only in some orders",
             Outcome::Undecided => "undecided",
         })
@@ -87,7 +87,9 @@ pub(crate) fn judge(set: &Set, cluster: &Cluster) -> Judged {
         }
         for (w, lasting) in explored.unready_hosts {
             let workload = &set.workloads[w as usize];
-            let Some(seconds) = workload.bears_for(crate::workload::NOT_READY) else { continue };
+            let Some(seconds) = workload.bears_for(bootstrap_manifests::workload::NOT_READY) else {
+                continue;
+            };
             let worse = judged.eviction.as_ref().is_none_or(|known| lasting && !known.lasting);
             if worse && (lasting || seconds < SLOW_BOOT) {
                 judged.eviction =

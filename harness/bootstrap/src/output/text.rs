@@ -2,9 +2,9 @@
 
 use super::Checkup;
 use crate::check::Cell;
-use crate::cluster::{Cni, Topology};
 use crate::finding::{Finding, Level};
 use crate::model::Outcome;
+use bootstrap_manifests::cluster::{Cni, Topology};
 
 /// The whole result, for people.
 pub(crate) fn text(checkup: &Checkup) -> String {
@@ -160,7 +160,8 @@ fn summary(checkup: &Checkup) -> String {
         format!("\n{cells}; MUST findings: {}, SHOULD: {}\n", count(Level::Must), count(Level::Should));
     if failing > 0 && checkup.cells.iter().all(|cell| cell.explanation.is_none()) {
         text.push_str(
-            "--explain shows why, and what to change; 'bootstrap fix' writes the changes that it can make\n",
+            "--explain shows why, and what to change; 'bootstrap fix' prints the manifests with the changes that it can \
+             make, with --write it changes the files\n",
         );
     }
     text

@@ -21,6 +21,42 @@ fn exit_codes_say_what_happened() {
 }
 
 #[test]
+fn fix_changes_the_files_on_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("ccm.yaml");
+    let variant = super::variants().join("mbt-01-no-uninitialized-toleration/ccm.yaml");
+    std::fs::copy(variant, &path).expect("a copy");
+    let (at, before) = (path.display().to_string(), std::fs::read_to_string(&path).expect("the manifest"));
+    let (code, printed, _) = bootstrap(&["fix", "--write", &at], "");
+    assert_eq!(code, 0, "{printed}");
+    assert!(printed.starts_with("--- a/") && printed.contains("\n# done: "), "{printed}");
+    let after = std::fs::read_to_string(&path).expect("the manifest");
+    assert!(after.len() > before.len() && after.contains("node.cloudprovider.kubernetes.io/uninitialized"));
+    assert_eq!(bootstrap(&["check", &at], "").0, 0);
+    let (code, _, why) = bootstrap(&["fix", "--write", "-"], &before);
+    assert_eq!((code, why.contains("standard input is none")), (2, true), "{why}");
+}
+
+#[test]
+fn what_is_created_is_not_left_to_be_done_by_hand() {
+    let (_, good, _) = on_variant("fix", "good-deployment", &[]);
+    let without = good.replacen("kind: ServiceAccount", "kind: ConfigMap", 1);
+    let (_, printed, _) = bootstrap(&["fix", "-"], &without);
+    assert!(printed.contains("# done: ") && printed.contains("create ServiceAccount/"), "{printed}");
+    assert!(!printed.contains("# by hand: BOOT-REF"), "{printed}");
+}
+
+#[test]
+fn a_version_that_kubernetes_has_never_had_is_refused() {
+    let text =
+        std::fs::read_to_string(super::variants().join("good-deployment/ccm.yaml")).expect("a manifest");
+    let (code, printed, _) = bootstrap(&["check", "-"], &text.replace("apps/v1", "apps/v2"));
+    assert_eq!(code, 1, "{printed}");
+    assert!(printed.contains("Kubernetes has no apiVersion apps/v2"), "{printed}");
+    assert!(printed.contains("write apiVersion: apps/v1"), "{printed}");
+}
+
+#[test]
 fn the_table_shows_every_cell_and_options_narrow_it() {
     let (_, all, _) = on_variant("check", "mbt-04-no-not-ready-toleration", &[]);
     let topologies =

@@ -23,7 +23,7 @@ fn ccm(spec: &str) -> String {
 
 #[test]
 fn unreadable_texts_name_their_place() {
-    says("", 2, &["<stdin>:1", "contains no document", "no workload"]);
+    says("", 2, &["<stdin>:1", "contains no document", "none of the workloads"]);
     says("---\n---\n", 2, &["contains no document"]);
     says("just words\n", 2, &["<stdin>:1", "not a Kubernetes object but a string"]);
     says("- 1\n- 2\n", 2, &["not a Kubernetes object but a list"]);

@@ -3,12 +3,14 @@
 use crate::book;
 use crate::controls::list;
 use clap_complete::CompletionCandidate;
+use clap_complete::engine::{PathCompleter, ValueCompleter as _};
+use harness_config::{Profile, Topology};
 use harness_core::check::row_of;
-use harness_core::files;
 use harness_core::ledger::Share;
 use harness_runner::golden;
 use harness_testkit::{Check, Suite};
 use std::collections::BTreeSet;
+use std::ffi::OsStr;
 use std::sync::OnceLock;
 
 /// The suites of this program.
@@ -56,10 +58,25 @@ pub(super) fn explained() -> Vec<CompletionCandidate> {
     checks().into_iter().chain(rows).chain(suites()).chain(conformance_profiles()).chain(subjects).collect()
 }
 
-/// Names of profiles that are part of the program. Paths are completed by the shell.
-pub(super) fn profiles() -> Vec<CompletionCandidate> {
-    let names = files::built_in_folders_with("profile.yaml");
-    names.into_iter().map(CompletionCandidate::new).collect()
+/// Names of profiles that are part of the program, and paths.
+pub(super) fn profiles(current: &OsStr) -> Vec<CompletionCandidate> {
+    let names = Profile::built_in();
+    names_and_paths(names.into_iter().map(CompletionCandidate::new), current)
+}
+
+/// Names of topologies, and paths.
+pub(super) fn topologies(current: &OsStr) -> Vec<CompletionCandidate> {
+    names_and_paths(Topology::names().map(CompletionCandidate::new), current)
+}
+
+/// Those names that continue what was typed, and paths.
+fn names_and_paths(
+    names: impl Iterator<Item = CompletionCandidate>,
+    current: &OsStr,
+) -> Vec<CompletionCandidate> {
+    let typed = current.as_encoded_bytes();
+    let fits = |name: &CompletionCandidate| name.get_value().as_encoded_bytes().starts_with(typed);
+    names.filter(fits).chain(PathCompleter::any().complete(current)).collect()
 }
 
 /// Names of profiles of conformance.

@@ -2,7 +2,7 @@
 
 use super::complete::{adversaries, mutants, variants};
 use super::values::words;
-use clap::Args;
+use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCandidates;
 use harness_config::{BackendChoice, ClusterKeys, Keep, OutputKeys, RunFile};
 use harness_core::ledger::Share;
@@ -40,7 +40,7 @@ pub(crate) struct ControlOptions {
     #[arg(long, value_name = "N", help_heading = CLUSTER)]
     pub(crate) side_by_side: Option<usize>,
     /// Folder for evidence, with a subfolder for each CCM
-    #[arg(long, value_name = "DIR", default_value = "conformance-results/controls")]
+    #[arg(long, value_name = "DIR", default_value = "conformance-results/controls", value_hint = ValueHint::DirPath)]
     pub(crate) out: String,
     /// Whether to keep the cluster after the run [default: never]
     #[arg(long, value_name = "WHEN", value_parser = words::<Keep>(Keep::WORDS))]

@@ -1,7 +1,9 @@
 //! The arguments of `driver`.
 
+use super::complete::profiles;
 use super::examples::{INIT_CLOUD_EXAMPLES, OPENAPI_EXAMPLES};
 use clap::{Args, Subcommand};
+use clap_complete::engine::ArgValueCompleter;
 use std::path::{Path, PathBuf};
 
 #[derive(Debug, Subcommand)]
@@ -67,7 +69,7 @@ pub(crate) struct DriverOptions {
     #[arg(long, value_name = "LINE", num_args = 1.., allow_hyphen_values = true, requires = "image")]
     pub(crate) arguments: Vec<String>,
     /// Profile with the driver to check, including its proxy and routes; counts the checks that apply to its CCM
-    #[arg(long, value_name = "NAME|PATH")]
+    #[arg(long, value_name = "NAME|PATH", add = ArgValueCompleter::new(profiles))]
     pub(crate) profile: Option<String>,
     /// Put a recording proxy with these routes in front of the cloud, like 'cloud.proxy.routes' in a profile
     #[arg(long, value_name = "FILE", conflicts_with = "profile")]

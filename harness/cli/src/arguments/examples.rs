@@ -38,6 +38,12 @@ Examples:
 );
 
 pub(super) const PLAN_EXAMPLES: &str = "\
+Exit codes:
+  0  the run can start
+  2  wrong usage or configuration: 'run' would refuse it in the same words
+  3  the environment lacks something, or the cloud's driver does not start
+  4  no check is selected
+
 Examples:
   ccm-conformance plan --profile ./acme
   ccm-conformance plan --cluster kind --suite routes";
@@ -54,6 +60,12 @@ Examples:
   ccm-conformance explain M-SV-07             # a mutant, and who must notice it";
 
 pub(super) const DEV_EXAMPLES: &str = "\
+Exit codes:
+  0    ended with the key q
+  2    wrong usage or configuration; nothing was started
+  3    the environment failed
+  130  interrupted
+
 Examples:
   ccm-conformance dev --profile ./acme --binary ./acme-ccm
   ccm-conformance dev --binary ./acme-ccm --build 'make acme-ccm'";
@@ -64,6 +76,9 @@ Examples:
   ccm-conformance docs tutorial | less";
 
 pub(super) const MERGE_EXAMPLES: &str = "\
+Exit codes:
+  those of 'run', for the merged result; 2 also if the parts are not of one run
+
 Example:
   ccm-conformance merge part-1 part-2 part-3 --out merged";
 
@@ -109,6 +124,11 @@ Example:
   ccm-conformance init --manifests deploy/ --name acme    # writes ./acme";
 
 pub(super) const VERIFY_EXAMPLES: &str = "\
+Exit codes:
+  that of the run, if the report is genuine
+  1  it is not, or a MUST check failed
+  2  wrong usage, or a file cannot be read
+
 Example:
   ccm-conformance verify conformance-results/report.yaml";
 
@@ -159,6 +179,10 @@ Examples:
     --header 'Content-Type: application/json' http://localhost:4318/v1/traces";
 
 pub(super) const TREND_EXAMPLES: &str = "\
+Exit codes:
+  0  the reports were compared, whatever changed
+  2  a report cannot be read
+
 Example:
   ccm-conformance trend nightly/*/report.yaml";
 

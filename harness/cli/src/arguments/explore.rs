@@ -4,8 +4,8 @@ use super::ccm::CcmOptions;
 use super::complete::{mutants, variants};
 use super::run::shard;
 use super::values::words;
-use clap::Args;
 use clap::builder::PossibleValuesParser;
+use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCandidates;
 use harness_config::{BackendChoice, ClusterKeys, HumanDuration, OutputKeys, RunFile};
 use harness_core::ledger::Share;
@@ -72,7 +72,7 @@ pub(crate) struct ExploreOptions {
     #[arg(long, value_name = "ID", conflicts_with_all = ["profile", "image", "binary"], help_heading = PROOF, add = ArgValueCandidates::new(variants))]
     pub(crate) variant: Option<String>,
     /// Folder for explore.html, explore.json, explore-junit.xml and a file for each finding
-    #[arg(long, value_name = "DIR", default_value = "conformance-results/explore", help_heading = RESULT)]
+    #[arg(long, value_name = "DIR", default_value = "conformance-results/explore", help_heading = RESULT, value_hint = ValueHint::DirPath)]
     out: String,
 }
 

@@ -1,10 +1,10 @@
 //! The options of `run` and `plan`.
 
 use super::ccm::{CCM, CcmOptions};
-use super::complete::{checks, suites};
+use super::complete::{checks, suites, topologies};
 use super::values::words;
-use clap::{Args, ValueEnum};
-use clap_complete::engine::ArgValueCandidates;
+use clap::{Args, ValueEnum, ValueHint};
+use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use harness_config::{
     BackendChoice, ClusterKeys, HumanDuration, Keep, NodeIp, OutputKeys, ProviderId, RunFile, SelectKeys,
     Source, Timing, UpgradeKeys,
@@ -172,14 +172,14 @@ pub(crate) struct SharedOptions {
     #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
     /// Machines: single, three-node, no-cni, dual-stack or a kind configuration file [default: single]
-    #[arg(long, value_name = "NAME|PATH", help_heading = CLUSTER)]
+    #[arg(long, value_name = "NAME|PATH", help_heading = CLUSTER, add = ArgValueCompleter::new(topologies))]
     topology: Option<String>,
     /// Kubernetes version, or the name of a node image; 'run' and 'plan' take several, separated by commas [default: the
     /// newest available]
     #[arg(long, value_name = "VERSION|IMAGE", value_delimiter = ',', help_heading = CLUSTER)]
     kubernetes: Vec<String>,
     /// Kubeconfig of the existing cluster
-    #[arg(long, value_name = "FILE", help_heading = CLUSTER)]
+    #[arg(long, value_name = "FILE", help_heading = CLUSTER, value_hint = ValueHint::AnyPath)]
     kubeconfig: Option<String>,
     /// Use an existing cluster even if it seems to be in use; its Services and Nodes may be lost
     #[arg(long, help_heading = CLUSTER)]
@@ -196,10 +196,10 @@ pub(crate) struct SharedOptions {
     /// Run only these suites, separated by commas
     #[arg(long, value_name = "SUITE", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(suites))]
     suite: Vec<String>,
-    /// Run only these checks: ids or patterns with *, separated by commas
+    /// Run only these checks: ids (that of a row selects all of its checks), suites, or patterns with *, separated by commas
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(checks))]
     only: Vec<String>,
-    /// Skip these checks: ids or patterns with *, separated by commas
+    /// Skip these checks, named in the same way
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(checks))]
     skip: Vec<String>,
     /// Run only the checks that failed, were blocked or met an environment error in this report
@@ -218,7 +218,7 @@ pub(crate) struct SharedOptions {
     #[arg(long, value_name = "DURATION", value_parser = HumanDuration::from_str, help_heading = CHECKS)]
     soak: Option<HumanDuration>,
     /// Folder for report.html, report.yaml, junit.xml and evidence [default: conformance-results]
-    #[arg(long, value_name = "DIR", help_heading = RESULT)]
+    #[arg(long, value_name = "DIR", help_heading = RESULT, value_hint = ValueHint::DirPath)]
     out: Option<String>,
     /// Exit with 1 if the result is partial
     #[arg(long, help_heading = RESULT)]

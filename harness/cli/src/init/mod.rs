@@ -86,9 +86,9 @@ fn make(options: &InitOptions) -> Result<String, String> {
     };
     if let Some(expected) = expected_boot(&plan.profile, plan.cluster.desired()) {
         text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
-        if expected.contains(": deadlock") {
+        if expected.contains(": does not boot") {
             text.push_str(&format!(
-                "  'ccm-conformance bootstrap fix {folder}/manifests' writes what it can change\n",
+                "  'ccm-conformance bootstrap fix --write {folder}/manifests' changes what it can\n",
                 folder = folder.display()
             ));
         }

@@ -60,7 +60,7 @@ fn a_provider_is_known_by_the_workloads_name_too() {
     assert_eq!(profile.address_order.len(), 3);
     assert!(said.contains("A profile of this name is built in"), "{said}");
     assert!(
-        said.contains("with CNI none: deadlock"),
+        said.contains("with CNI none: does not boot"),
         "its manifest does not tolerate not-ready:NoSchedule: {said}"
     );
 }

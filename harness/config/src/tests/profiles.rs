@@ -103,6 +103,10 @@ fn faults_of_form() {
         "profile.yaml:6: framework.version: '1.9': older than 1.20, the oldest version that is judged",
     );
     check(
+        "framework: {profile: true, version: '1.99'}",
+        "profile.yaml:6: framework.version: '1.99': newer than 1.36, the newest version that is judged; write \"1.36\"",
+    );
+    check(
         "leaseTiming: {duration: 15}",
         "profile.yaml:6: leaseTiming.duration: '15': a duration needs a unit, e.g. '30s' or '1m30s'",
     );

@@ -108,7 +108,11 @@ fn unusable_versions_of_kubernetes() {
         "cluster: {kubernetes: 1.19}",
         "run.yaml:4: cluster.kubernetes: '1.19': older than 1.20, the oldest Kubernetes that is supported",
     );
-    for text in ["latest", "2.0", "1.x", "v1.36.1.2", "kindest node:v1"] {
+    check(
+        "cluster: {kubernetes: '9.9'}",
+        "run.yaml:4: cluster.kubernetes: '9.9': no release of Kubernetes; their versions begin with '1.', such as 1.36",
+    );
+    for text in ["latest", "1.x", "v1.36.1.2", "kindest node:v1"] {
         check(
             &format!("cluster: {{kubernetes: {text}}}"),
             &format!(

@@ -184,16 +184,24 @@ impl ProcessHistory {
         self.services.get(owner).or_else(named).map(String::as_str)
     }
 
-    /// Explanations for more than one failure, one sentence each, the most important first.
-    pub fn explanations(&self) -> Vec<String> {
+    /// Explanations for more than one failure, one sentence each, the most important first. `ends_excused`: a check has
+    /// judged the exits, and none of them was the CCM's fault.
+    pub fn explanations(&self, ends_excused: bool) -> Vec<String> {
         let mut explanations = Vec::new();
         let mut by_replica: BTreeMap<(u32, &str), usize> = BTreeMap::new();
         for end in &self.ends {
             *by_replica.entry((end.lane, &end.replica)).or_default() += 1;
         }
-        for ((lane, replica), times) in by_replica {
-            let times = if times == 1 { "once".to_owned() } else { format!("{times} times") };
-            explanations.push(format!("replica {replica} ended {times} by itself (lane {lane})"));
+        if !by_replica.is_empty() && !ends_excused {
+            let times = |times: usize| if times == 1 { "once".to_owned() } else { format!("{times} times") };
+            let each: Vec<String> = by_replica
+                .into_iter()
+                .map(|((lane, replica), count)| {
+                    format!("replica {replica} {} in cluster {lane}", times(count))
+                })
+                .collect();
+            let all = times(self.ends.len());
+            explanations.push(format!("the CCM ended {all} by itself: {}", each.join(", ")));
         }
         if self.ownerless > 0 {
             explanations.push(format!(
@@ -313,7 +321,11 @@ mod tests {
         assert_eq!(seconds(&all), [3, 5, 5]);
         assert_eq!(all.ends_since(0, 5000).count(), 2);
         assert_eq!(all.ends_since(1, 0).count(), 0);
-        assert_eq!(all.explanations(), ["replica a ended 3 times by itself (lane 0)"]);
+        assert_eq!(
+            all.explanations(false),
+            ["the CCM ended 3 times by itself: replica a 3 times in cluster 0"]
+        );
+        assert!(all.explanations(true).is_empty());
     }
 
     #[test]
@@ -435,6 +447,6 @@ mod tests {
         };
         let all = conduct(vec![call(None), call(Some("u"))]);
         let expected = "1 of 2 load balancers were made without saying which Service they are for";
-        assert_eq!(all.explanations(), [expected]);
+        assert_eq!(all.explanations(false), [expected]);
     }
 }

@@ -1,6 +1,6 @@
 //! The form in which the client wants its answer.
 
-use embedded_semantics::table::Include;
+use embedded_tables::Include;
 
 use embedded_state::query::Query;
 

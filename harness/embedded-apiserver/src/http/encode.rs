@@ -6,7 +6,7 @@ use bytes::{Buf as _, Bytes};
 use embedded_objects::kinds::Kind;
 use embedded_objects::status::{self, Status};
 use embedded_objects::wire;
-use embedded_semantics::table::{self as tables, Include};
+use embedded_tables::{self as tables, Include};
 use serde_json::Value;
 
 use super::accept::{Encoding, Form};

@@ -3,7 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use embedded_objects::kinds::Kind;
 use embedded_objects::wire;
-use embedded_semantics::table::{self, Include};
+use embedded_tables::{self as table, Include};
 use serde_json::Value;
 
 use super::encode;

@@ -3,7 +3,7 @@
 // How the labels of a failure's text are shown.
 const LABELS = {
   promise: "Promise", subject: "About", waited: "Waited", cloud: "Last calls to the cloud", likely: "Likely cause",
-  resembles: "Known bug like it", explained: "Explanation",
+  resembles: "Known bug against the same row", "same row": "Known bug against it", explained: "Explanation",
 };
 const ISSUE = /\b([\w-]+\/[\w.-]+)#(\d+)/;
 

@@ -44,11 +44,18 @@ pub fn lacks_configuration(pod: &Pod) -> Option<String> {
     })
 }
 
-/// The message of the scheduler if it has found a Node for none of the Pods; `None` if one has a Node, or the scheduler has
-/// not looked at all of them.
-pub(crate) fn all_unplaced(pods: &[Arc<Pod>]) -> Option<String> {
-    let says: Vec<String> = pods.iter().map(|pod| unplaced(pod)).collect::<Option<_>>()?;
-    says.into_iter().next()
+/// Why none of the Pods runs, if their manifests may be the reason: there are none, the scheduler has found no Node for
+/// any of them, or all of them lack a Secret or a ConfigMap. `None` if one of them may start.
+pub(crate) fn none_can_run(pods: &[Arc<Pod>]) -> Option<String> {
+    if pods.is_empty() {
+        return Some("no Pod of it exists".to_owned());
+    }
+    let why = |pod: &Arc<Pod>| {
+        let scheduler = unplaced(pod).map(|says| format!("the scheduler finds no Node: {says}"));
+        scheduler.or_else(|| lacks_configuration(pod))
+    };
+    let all: Vec<String> = pods.iter().map(why).collect::<Option<_>>()?;
+    all.into_iter().next()
 }
 
 /// Why the scheduler has found no Node for a Pod.
@@ -121,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn pods_are_without_a_node_only_if_the_scheduler_has_refused_all_of_them() {
+    fn none_can_run_only_if_something_hinders_all_of_them() {
         let pod = |status: &str, reason: &str| {
             let condition =
                 json!({"type": "PodScheduled", "status": status, "reason": reason, "message": "0/1 nodes"});
@@ -129,11 +136,12 @@ mod tests {
             Arc::new(serde_json::from_value::<Pod>(pod).expect("a Pod"))
         };
         let refused = || pod("False", "Unschedulable");
-        assert_eq!(all_unplaced(&[refused(), refused()]).as_deref(), Some("0/1 nodes"));
-        assert_eq!(all_unplaced(&[refused(), pod("True", "")]), None);
-        assert_eq!(all_unplaced(&[refused(), Arc::new(Pod::default())]), None, "not looked at yet");
-        assert_eq!(all_unplaced(&[pod("False", "SchedulingGated")]), None);
-        assert_eq!(all_unplaced(&[]), None);
+        let unplaced = none_can_run(&[refused(), refused()]);
+        assert_eq!(unplaced.as_deref(), Some("the scheduler finds no Node: 0/1 nodes"));
+        assert_eq!(none_can_run(&[refused(), pod("True", "")]), None);
+        assert_eq!(none_can_run(&[refused(), Arc::new(Pod::default())]), None, "not looked at yet");
+        assert_eq!(none_can_run(&[pod("False", "SchedulingGated")]), None);
+        assert_eq!(none_can_run(&[]).as_deref(), Some("no Pod of it exists"));
     }
 
     #[test]

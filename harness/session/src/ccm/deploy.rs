@@ -45,9 +45,9 @@ pub enum CcmError {
     /// It cannot start, for a reason that waiting does not change and that is not its own.
     #[error("{0}")]
     Broken(String),
-    /// None of its Pods can be scheduled, because of what its manifests say.
+    /// None of its Pods can run, because of what its manifests say.
     #[error("{0}")]
-    NeverScheduled(String),
+    NeverRuns(String),
     /// Its process crash-loops.
     #[error("{0}")]
     CrashLoops(String),
@@ -63,7 +63,7 @@ impl CcmError {
     /// The claim that the CCM violated; `None` if the environment is to blame.
     pub fn blocker(&self) -> Option<Blocker> {
         match self {
-            CcmError::NeverScheduled(_) => Some(Blocker::Boots),
+            CcmError::NeverRuns(_) => Some(Blocker::Boots),
             CcmError::CrashLoops(_) => Some(Blocker::StaysUp),
             CcmError::NeverLeads(_) => Some(Blocker::Elects),
             CcmError::Apply { .. }

@@ -23,7 +23,7 @@ mod trial;
 mod trust;
 
 pub use arguments::Flag;
-pub(crate) use cannot_run::all_unplaced;
+pub(crate) use cannot_run::none_can_run;
 pub use cannot_run::{crash_loops, lacks_configuration, unrecoverable};
 pub use deploy::Applier;
 pub use deploy::{CcmError, FIELD_MANAGER, last_lines, pods_gone, pods_of, shown_lines};

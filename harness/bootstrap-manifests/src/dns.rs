@@ -1,0 +1,154 @@
+//! Cluster DNS as kubeadm installs it, and whether a CCM needs it: does it reach its cloud by name or by address?
+
+use crate::aliases::aliases;
+use crate::manifest::{Node, Objects, Place, Value};
+use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind};
+use std::net::IpAddr;
+use std::sync::Arc;
+
+/// CoreDNS of kubeadm (`cmd/kubeadm/app/phases/addons/dns/manifests.go`): it tolerates `CriticalAddonsOnly` and the
+/// control plane's taint without a value, nothing else, and has no host network.
+pub fn coredns() -> Workload {
+    let place = Place { file: Arc::from("kubeadm"), line: 0, column: 1 };
+    let control_plane =
+        Toleration { exists: false, ..Toleration::of(CONTROL_PLANE, Some(Effect::NoSchedule), None) };
+    let master = Toleration { key: crate::workload::MASTER.to_owned(), ..control_plane.clone() };
+    Workload {
+        kind: WorkloadKind::Deployment,
+        namespace: String::from("kube-system"),
+        name: String::from("coredns"),
+        role: Role::Dns,
+        object: None,
+        place: place.clone(),
+        spec_place: place.clone(),
+        replicas: 2,
+        replicas_place: place.clone(),
+        surges: true,
+        labels: Labels::from([(String::from("k8s-app"), String::from("kube-dns"))]),
+        tolerations: vec![Toleration::of("CriticalAddonsOnly", None, None), control_plane, master],
+        tolerations_place: place.clone(),
+        node_selector: vec![(String::from("kubernetes.io/os"), String::from("linux"), place.clone())],
+        node_affinity: None,
+        affinity_place: place.clone(),
+        near: Vec::new(),
+        apart: Vec::new(),
+        rather_apart: Vec::new(),
+        host_network: false,
+        host_network_place: place.clone(),
+        dns: DnsPolicy::Default,
+        dns_place: place.clone(),
+        service_account: String::from("coredns"),
+        service_account_place: place.clone(),
+        priority_class: None,
+        priority: 2_000_000_000,
+        host_ports: Vec::new(),
+        containers: Vec::new(),
+        refs: Vec::new(),
+        host_ip: Vec::new(),
+        pod_ip: Vec::new(),
+        storage: Vec::new(),
+        mounts_cni: false,
+        node_name: None,
+        spread: Vec::new(),
+        scheduler: None,
+        preempts: true,
+        hindrances: Vec::new(),
+        conditions: Vec::new(),
+        refused: Vec::new(),
+    }
+}
+
+/// Whether the CCMs reach their cloud by a DNS name: yes if any of their URLs has one, no if all have addresses, `None`
+/// if the manifests show no URL.
+pub fn cloud_by_name(objects: &Objects, workloads: &[Workload]) -> Option<bool> {
+    let mut hosts = Vec::new();
+    for workload in workloads.iter().filter(|workload| workload.role == Role::Ccm) {
+        let before = hosts.len();
+        for container in workload.containers.iter().filter(|container| !container.init) {
+            for (argument, _) in &container.arguments {
+                hosts.extend(hosts_in(argument));
+            }
+            for (name, value, _) in &container.env {
+                if name != "KUBERNETES_SERVICE_HOST" {
+                    hosts.extend(hosts_in(value));
+                }
+            }
+        }
+        for reference in &workload.refs {
+            for object in objects.of_kind(reference.kind) {
+                let own = object.name == reference.name && object.namespace == reference.namespace;
+                for field in ["data", "stringData"].iter().filter(|_| own) {
+                    texts(object.node.get(field), &mut |text| hosts.extend(hosts_in(text)));
+                }
+            }
+        }
+        // `hostAliases` are in the file /etc/hosts, which counts before any name server.
+        let aliases = aliases(objects, workload);
+        for host in &mut hosts[before..] {
+            if let Some((_, address)) = aliases.iter().find(|(name, _)| name == host) {
+                host.clone_from(address);
+            }
+        }
+    }
+    let address = |host: &String| host.trim_matches(['[', ']']).parse::<IpAddr>().is_ok();
+    if hosts.is_empty() { None } else { Some(!hosts.iter().all(address)) }
+}
+
+/// A name of the cloud that only cluster DNS knows, although the CCM asks the Node's DNS.
+pub fn unknown_to_the_node(objects: &Objects, workload: &Workload) -> Option<(String, Place)> {
+    if workload.role != Role::Ccm || workload.needs_cluster_dns() || workload.dns == DnsPolicy::None {
+        return None;
+    }
+    let aliases = aliases(objects, workload);
+    let containers = workload.containers.iter().filter(|container| !container.init);
+    let arguments = containers.clone().flat_map(|container| &container.arguments);
+    let variables = containers.flat_map(|container| &container.env);
+    let texts = arguments.map(|(text, place)| (text, place)).chain(
+        variables
+            .filter(|(name, ..)| name != "KUBERNETES_SERVICE_HOST")
+            .map(|(_, text, place)| (text, place)),
+    );
+    texts.into_iter().find_map(|(text, place)| {
+        let host = hosts_in(text).into_iter().find(|host| crate::known::in_cluster(host))?;
+        aliases.iter().all(|(name, _)| *name != host).then(|| (host, place.clone()))
+    })
+}
+
+fn texts(node: Option<&Node>, found: &mut impl FnMut(&str)) {
+    for entry in node.map(Node::entries).unwrap_or_default() {
+        if let Value::Text(text) = &entry.value.value {
+            found(text);
+        }
+    }
+}
+
+/// The hosts of all URLs in a text.
+fn hosts_in(text: &str) -> Vec<String> {
+    let mut hosts = Vec::new();
+    for part in text.split("://").skip(1) {
+        let end = part.find(|c: char| matches!(c, '/' | '"' | '\'' | ',' | '?' | '#') || c.is_whitespace());
+        let authority = &part[..end.unwrap_or(part.len())];
+        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        let host = match host.strip_prefix('[') {
+            Some(v6) => v6.split(']').next().unwrap_or_default(),
+            None => host.split(':').next().unwrap_or_default(),
+        };
+        if !host.is_empty() && !host.contains(['$', '{', '(']) {
+            hosts.push(host.to_owned());
+        }
+    }
+    hosts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hosts_in;
+
+    #[test]
+    fn hosts_of_urls() {
+        assert_eq!(hosts_in("--url=https://api.example.com:443/v1"), ["api.example.com"]);
+        assert_eq!(hosts_in("auth-url: \"http://172.18.0.1:5000/v3\""), ["172.18.0.1"]);
+        assert_eq!(hosts_in("https://[fd00::1]:8080"), ["fd00::1"]);
+        assert!(hosts_in("no url, ${CLOUD_ENDPOINT}, https://${HOST}/").is_empty());
+    }
+}

@@ -1,0 +1,246 @@
+//! Evaluates the expressions of webhooks and policies (CEL) for a request, as far as the manifests decide them.
+
+use super::request::Request;
+use cel::{Context, Program, Value as Cel};
+use serde_json::Value;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// What is known of an expression.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Truth {
+    /// It is true.
+    Yes,
+    /// It is false.
+    No,
+    /// It depends on what the manifests do not show.
+    Unknown,
+}
+
+impl Truth {
+    /// Whether all are true: one that is not decides, whatever is unknown.
+    pub fn all(truths: impl IntoIterator<Item = Truth>) -> Truth {
+        truths.into_iter().fold(Truth::Yes, |all, one| match (all, one) {
+            (Truth::No, _) | (_, Truth::No) => Truth::No,
+            (Truth::Unknown, _) | (_, Truth::Unknown) => Truth::Unknown,
+            (Truth::Yes, Truth::Yes) => Truth::Yes,
+        })
+    }
+
+    /// Whether any is true: one that is decides.
+    pub fn any(truths: impl IntoIterator<Item = Truth>) -> Truth {
+        truths.into_iter().fold(Truth::No, |any, one| match (any, one) {
+            (Truth::Yes, _) | (_, Truth::Yes) => Truth::Yes,
+            (Truth::Unknown, _) | (_, Truth::Unknown) => Truth::Unknown,
+            (Truth::No, Truth::No) => Truth::No,
+        })
+    }
+}
+
+/// Longer expressions, and those with more brackets inside each other, are not evaluated.
+const LONGEST: usize = 4096;
+const DEEPEST: usize = 40;
+/// The most times that the parts of an expression may be evaluated if its macros are inside each other.
+const MOST_TIMES: usize = 1_000_000;
+/// Macros that evaluate an expression for each item of a list.
+const PER_ITEM: [&str; 5] = [".all(", ".exists(", ".exists_one(", ".filter(", ".map("];
+
+/// Fields whose values a request has but the manifests do not show, or which this model leaves out of its objects.
+const NOT_SHOWN: &[&str] = &[
+    "metadata.name",
+    "metadata.generateName",
+    "metadata.uid",
+    "metadata.creationTimestamp",
+    "metadata.ownerReferences",
+    "metadata.managedFields",
+    "metadata.resourceVersion",
+    "object.status",
+    "request.uid",
+    "request.name",
+    "request.options",
+    "request.userInfo.uid",
+    "request.userInfo.extra",
+    "spec.nodeName",
+    "spec.tolerations",
+    "spec.volumes",
+    "volumeMounts",
+    "authorizer",
+    "oldObject",
+    "params",
+];
+
+/// What an expression says of a request. `variables` are the variables of its policy: name and expression. An expression
+/// that fails, or needs what the manifests do not show, is unknown.
+pub(super) fn truth(expression: &str, request: &Request, variables: &[(String, String)]) -> Truth {
+    match expression.trim() {
+        "true" => return Truth::Yes,
+        "false" => return Truth::No,
+        _ => {}
+    }
+    let used = |text: &str| is_decidable(text, request);
+    if !used(expression) {
+        return Truth::Unknown;
+    }
+    let mut context = Context::default();
+    context.add_variable_from_value("request", cel_of(&request.attributes));
+    if let Some(object) = &request.object {
+        context.add_variable_from_value("object", cel_of(object));
+    }
+    if let Some(namespace) = &request.namespace {
+        context.add_variable_from_value("namespaceObject", cel_of(namespace));
+    }
+    let mut values: HashMap<String, Cel> = HashMap::new();
+    for (name, text) in variables.iter().filter(|(_, text)| used(text)) {
+        context.add_variable_from_value("variables", Cel::from(values.clone()));
+        // One that fails is missing, and so is whatever uses it.
+        if let Some(value) = value_of(text, &context) {
+            values.insert(name.clone(), value);
+        }
+    }
+    context.add_variable_from_value("variables", Cel::from(values));
+    match value_of(expression, &context) {
+        Some(Cel::Bool(true)) => Truth::Yes,
+        Some(Cel::Bool(false)) => Truth::No,
+        _ => Truth::Unknown,
+    }
+}
+
+fn value_of(text: &str, context: &Context<'_, '_>) -> Option<Cel> {
+    Program::compile(text).ok()?.execute(context).ok()
+}
+
+fn is_decidable(text: &str, request: &Request) -> bool {
+    let mut depth = 0_usize;
+    let deepest = text.chars().fold(0, |deepest, sign| {
+        match sign {
+            '(' | '[' | '{' => depth += 1,
+            ')' | ']' | '}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        deepest.max(depth)
+    });
+    let unseen = request.object.is_none() && names(text, "object");
+    let macros: usize = PER_ITEM.iter().map(|name| text.matches(name).count()).sum();
+    // A request itself has lists of up to four items.
+    let items = request.object.as_ref().map_or(0, longest_list).max(4);
+    let times = u32::try_from(macros).ok().and_then(|macros| items.checked_pow(macros));
+    let is_short =
+        text.len() <= LONGEST && deepest <= DEEPEST && times.is_some_and(|times| times <= MOST_TIMES);
+    is_short && !unseen && !NOT_SHOWN.iter().any(|field| names(text, field))
+}
+
+/// The length of the longest list or map in a value.
+fn longest_list(value: &Value) -> usize {
+    let inside =
+        |values: &mut dyn Iterator<Item = &Value>| values.map(longest_list).max().unwrap_or_default();
+    match value {
+        Value::Array(items) => items.len().max(inside(&mut items.iter())),
+        Value::Object(entries) => entries.len().max(inside(&mut entries.values())),
+        _ => 0,
+    }
+}
+
+/// Whether the text contains these words, not as a part of longer ones.
+fn names(text: &str, words: &str) -> bool {
+    let is_word = |sign: char| sign.is_alphanumeric() || sign == '_';
+    text.match_indices(words).any(|(at, _)| {
+        let before = text[..at].chars().next_back();
+        let after = text[at + words.len()..].chars().next();
+        !before.is_some_and(is_word) && !after.is_some_and(is_word)
+    })
+}
+
+/// The value as an expression sees it. Whole numbers are of one type.
+fn cel_of(value: &Value) -> Cel {
+    match value {
+        Value::Null => Cel::Null,
+        Value::Bool(truth) => Cel::Bool(*truth),
+        Value::Number(number) => match number.as_i64() {
+            Some(whole) => Cel::Int(whole),
+            None => Cel::Float(number.as_f64().unwrap_or_default()),
+        },
+        Value::String(text) => Cel::String(Arc::new(text.clone())),
+        Value::Array(items) => Cel::List(Arc::new(items.iter().map(cel_of).collect())),
+        Value::Object(entries) => {
+            let all: HashMap<String, Cel> =
+                entries.iter().map(|(key, value)| (key.clone(), cel_of(value))).collect();
+            Cel::from(all)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn said(expression: &str) -> Truth {
+        let request = Request {
+            attributes: json!({"operation": "CREATE", "userInfo": {"username": "me", "groups": ["a", "b"]}}),
+            object: Some(json!({
+                "metadata": {"labels": {"app": "ccm"}},
+                "spec": {"hostNetwork": true, "priority": 1000, "containers": [{"image": "example.test/a:1"}]},
+            })),
+            namespace: Some(json!({"metadata": {"name": "kube-system", "labels": {"level": "high"}}})),
+        };
+        let variables = [
+            ("images".to_owned(), "object.spec.containers.map(c, c.image)".to_owned()),
+            ("broken".to_owned(), "object.spec.absent.field".to_owned()),
+        ];
+        truth(expression, &request, &variables)
+    }
+
+    #[test]
+    fn expressions_about_what_is_known_are_decided() {
+        for yes in [
+            "true",
+            "object.spec.hostNetwork",
+            "!has(object.spec.hostPID) || object.spec.hostPID == false",
+            "object.spec.containers.all(c, c.image.startsWith('example.test/'))",
+            "object.metadata.labels['app'] == 'ccm'",
+            "'app' in object.metadata.labels",
+            "object.spec.priority >= 1000",
+            "request.userInfo.username != 'you' && 'a' in request.userInfo.groups",
+            "request.operation in ['CREATE', 'UPDATE']",
+            "namespaceObject.metadata.labels.level == 'high'",
+            "variables.images.exists(i, i.endsWith(':1'))",
+            "object.spec.containers.all(c, c.image.matches('^example[.]test/.*'))",
+            "size(object.spec.containers) == 1",
+        ] {
+            assert_eq!(said(yes), Truth::Yes, "{yes}");
+        }
+        for no in ["false", "!has(object.spec.hostNetwork) || object.spec.hostNetwork == false", "1 > 2"] {
+            assert_eq!(said(no), Truth::No, "{no}");
+        }
+    }
+
+    #[test]
+    fn everything_else_is_unknown() {
+        let deep = format!("{}true{}", "(".repeat(50), ")".repeat(50));
+        let long = "object.spec.containers.all(c, ".repeat(30) + "true" + &")".repeat(30);
+        for unknown in [
+            "object.metadata.name == 'a'",
+            "request.name == 'a'",
+            "oldObject == null",
+            "params.data.on == 'yes'",
+            "object.spec.absent == 1",
+            "variables.broken == 1",
+            "object.spec.containers",
+            "not an expression",
+            "authorizer.group('').resource('pods').check('create').allowed()",
+            &deep,
+            &long,
+        ] {
+            assert_eq!(said(unknown), Truth::Unknown, "{unknown}");
+        }
+    }
+
+    #[test]
+    fn one_false_expression_decides() {
+        assert_eq!(Truth::all([Truth::Yes, Truth::Unknown, Truth::No]), Truth::No);
+        assert_eq!(Truth::all([Truth::Yes, Truth::Unknown]), Truth::Unknown);
+        assert_eq!(Truth::all([]), Truth::Yes);
+        assert_eq!(Truth::any([Truth::No, Truth::Unknown]), Truth::Unknown);
+        assert_eq!(Truth::any([Truth::Unknown, Truth::Yes]), Truth::Yes);
+    }
+}

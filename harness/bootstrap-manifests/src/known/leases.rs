@@ -1,0 +1,89 @@
+//! The Lease of the leader election: where it is, who holds it, and whether it can be written.
+
+use super::Assumed;
+use crate::manifest::{Node, Objects};
+use crate::workload::{Condition, Hindrance, Role, Stage, Workload};
+
+/// How long a boot may wait for a Lease that another client holds, in seconds.
+const LONGEST_WAIT: i64 = 300;
+
+/// Leases of kubeadm's own components, which never give them up.
+const OF_COMPONENTS: &[&str] = &["kube-controller-manager", "kube-scheduler"];
+
+/// Namespace and name of the workload's Lease; `None` without a leader election.
+pub(super) fn lease_of(workload: &Workload) -> Option<(String, String)> {
+    if workload.flag("leader-elect").is_some_and(|(value, _)| value == "false") {
+        return None;
+    }
+    let value = |flag: &str, default: &str| {
+        workload.flag(flag).map_or_else(|| default.to_owned(), |(value, _)| value)
+    };
+    // The framework's defaults (component-base config).
+    let namespace = value("leader-elect-resource-namespace", "kube-system");
+    Some((namespace, value("leader-elect-resource-name", "cloud-controller-manager")))
+}
+
+/// Whether the manifests create the Lease, so that the program need not.
+pub(super) fn lease_exists(objects: &Objects, workload: &Workload) -> bool {
+    lease_of(workload).is_some_and(|(namespace, name)| objects.find("Lease", &namespace, &name).is_some())
+}
+
+/// What keeps the workload from becoming the leader.
+pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Option<Hindrance> {
+    let (namespace, name) = lease_of(workload)?;
+    let flag = |flag: &str| workload.flag(flag).map(|(_, place)| place);
+    if let Some((lock, place)) = workload.flag("leader-elect-resource-lock")
+        && lock != "leases"
+    {
+        return Some(Hindrance::new(
+            Stage::Work,
+            format!("--leader-elect-resource-lock={lock} is not supported any more, and the process exits"),
+            place,
+            String::from("set --leader-elect-resource-lock=leases"),
+        ));
+    }
+    if namespace == "kube-system" && OF_COMPONENTS.contains(&name.as_str()) {
+        return Some(Hindrance::new(
+            Stage::Work,
+            format!("Lease/{name} belongs to {name}, so it never becomes the leader"),
+            flag("leader-elect-resource-name").unwrap_or_else(|| workload.spec_place.clone()),
+            String::from("set --leader-elect-resource-name to a name of its own"),
+        ));
+    }
+    let built_in = ["default", "kube-system", "kube-public", "kube-node-lease"].contains(&namespace.as_str());
+    let here = objects.of_kind("Namespace").any(|object| object.name == namespace);
+    if !built_in && !here && !namespace.contains("${") && !assumed.holds("Namespace", "", &namespace) {
+        return Some(Hindrance::new(
+            Stage::Work,
+            format!("Namespace/{namespace}, in which its Lease belongs, does not exist"),
+            flag("leader-elect-resource-namespace").unwrap_or_else(|| workload.spec_place.clone()),
+            format!("create Namespace/{namespace}, or pass '--assume Namespace/{namespace}' if it exists"),
+        ));
+    }
+    let lease = objects.find("Lease", &namespace, &name)?;
+    let spec = lease.node.get("spec")?;
+    let holder = spec.text_at("holderIdentity").filter(|holder| !holder.is_empty())?;
+    let seconds = spec.get("leaseDurationSeconds").and_then(Node::int).filter(|s| *s > LONGEST_WAIT)?;
+    // The time counts from the moment at which the program first sees the Lease (client-go, `isLeaseValid`).
+    Some(Hindrance::new(
+        Stage::Work,
+        format!("Lease/{name} is held by '{holder}', so it waits {seconds} s before it becomes the leader"),
+        lease.place_of(spec, "holderIdentity"),
+        format!("remove Lease/{namespace}/{name} from the manifests"),
+    ))
+}
+
+/// A Lease that another program of the manifests also wants: only one of them gets it.
+pub(super) fn shared(workloads: &[Workload], own: usize) -> Option<Condition> {
+    let workload = &workloads[own];
+    let lease = lease_of(workload).filter(|_| workload.role == Role::Ccm)?;
+    let names = |other: &Workload| other.flag("leader-elect-resource-name").is_some();
+    let rival = workloads.iter().enumerate().find(|(index, other)| {
+        *index != own && other.role == Role::Other && names(other) && lease_of(other).as_ref() == Some(&lease)
+    });
+    let (_, rival) = rival?;
+    let (_, place) =
+        workload.flag("leader-elect-resource-name").unwrap_or((String::new(), workload.place.clone()));
+    let words = format!("it gets Lease/{} before {}, which uses the same name", lease.1, rival.title());
+    Some(Condition { words, place })
+}

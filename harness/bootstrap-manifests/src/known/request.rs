@@ -1,0 +1,223 @@
+//! Requests of the boot to the API server, as the expressions of admission see them.
+
+use super::matching::namespace_labels;
+use crate::manifest::{Node, Objects};
+use crate::workload::{Workload, WorkloadKind, spec_path, template_path};
+use serde_json::{Value, json};
+
+/// A request: what is known of it beforehand.
+pub(super) struct Request {
+    /// The variable `request` of an expression.
+    pub(super) attributes: Value,
+    /// The variable `object`; `None` if it is not known.
+    pub(super) object: Option<Value>,
+    /// The variable `namespaceObject`; `None` for an object without a namespace.
+    pub(super) namespace: Option<Value>,
+}
+
+/// The attributes that requests differ in.
+struct Attributes<'a> {
+    operation: &'a str,
+    group: &'a str,
+    kind: &'a str,
+    resource: &'a str,
+    sub_resource: &'a str,
+    namespace: Option<&'a str>,
+    /// The user; `None` if it is not known.
+    user: Option<String>,
+}
+
+impl Request {
+    fn new(objects: &Objects, attributes: Attributes<'_>, object: Option<Value>) -> Request {
+        let Attributes { operation, group, kind, resource, sub_resource, namespace, user } = attributes;
+        let mut all = json!({
+            "operation": operation,
+            "kind": {"group": group, "version": "v1", "kind": kind},
+            "resource": {"group": group, "version": "v1", "resource": resource},
+            "subResource": sub_resource,
+            "requestKind": {"group": group, "version": "v1", "kind": kind},
+            "requestResource": {"group": group, "version": "v1", "resource": resource},
+            "requestSubResource": sub_resource,
+            "dryRun": false,
+        });
+        if let Some(user) = user {
+            all["userInfo"] = json!({"username": user, "groups": groups_of(&user)});
+        }
+        if let Some(namespace) = namespace {
+            all["namespace"] = json!(namespace);
+        }
+        let of_namespace =
+            |name: &str| json!({"metadata": {"name": name, "labels": namespace_labels(objects, name)}});
+        Request { attributes: all, object, namespace: namespace.map(of_namespace) }
+    }
+
+    /// The creation of a Pod of the workload by its controller.
+    pub(super) fn pod(objects: &Objects, workload: &Workload) -> Request {
+        let user = match workload.kind {
+            WorkloadKind::Deployment | WorkloadKind::ReplicaSet => Some("replicaset-controller"),
+            WorkloadKind::DaemonSet => Some("daemon-set-controller"),
+            WorkloadKind::StatefulSet => Some("statefulset-controller"),
+            WorkloadKind::Job | WorkloadKind::CronJob => Some("job-controller"),
+            WorkloadKind::Pod => None,
+        };
+        let attributes = Attributes {
+            operation: "CREATE",
+            group: "",
+            kind: "Pod",
+            resource: "pods",
+            sub_resource: "",
+            namespace: Some(&workload.namespace),
+            user: user.map(controller),
+        };
+        Request::new(objects, attributes, pod_of(objects, workload))
+    }
+
+    /// The creation of what stands between the workload and its Pods.
+    pub(super) fn owner(objects: &Objects, workload: &Workload) -> Request {
+        let (group, kind, resource, user) = match workload.kind {
+            WorkloadKind::CronJob => ("batch", "Job", "jobs", "cronjob-controller"),
+            WorkloadKind::DaemonSet => {
+                ("apps", "ControllerRevision", "controllerrevisions", "daemon-set-controller")
+            }
+            WorkloadKind::StatefulSet => {
+                ("apps", "ControllerRevision", "controllerrevisions", "statefulset-controller")
+            }
+            _ => ("apps", "ReplicaSet", "replicasets", "deployment-controller"),
+        };
+        let namespace = Some(workload.namespace.as_str());
+        let user = Some(controller(user));
+        let attributes =
+            Attributes { operation: "CREATE", group, kind, resource, sub_resource: "", namespace, user };
+        Request::new(objects, attributes, None)
+    }
+
+    /// The binding of a Pod by the scheduler.
+    pub(super) fn binding(objects: &Objects, workload: &Workload) -> Request {
+        let attributes = Attributes {
+            operation: "CREATE",
+            group: "",
+            kind: "Binding",
+            resource: "pods",
+            sub_resource: "binding",
+            namespace: Some(&workload.namespace),
+            user: workload.scheduler.is_none().then(|| "system:kube-scheduler".to_owned()),
+        };
+        Request::new(objects, attributes, None)
+    }
+
+    /// A kubelet's request for a token of the service account.
+    pub(super) fn token(objects: &Objects, workload: &Workload) -> Request {
+        let attributes = Attributes {
+            operation: "CREATE",
+            group: "",
+            kind: "TokenRequest",
+            resource: "serviceaccounts",
+            sub_resource: "token",
+            namespace: Some(&workload.namespace),
+            user: None,
+        };
+        Request::new(objects, attributes, None)
+    }
+
+    /// The creation of the workload itself, by a user who is not known.
+    pub(super) fn object(objects: &Objects, workload: &Workload) -> Request {
+        let (group, resource) = match workload.kind {
+            WorkloadKind::Deployment => ("apps", "deployments"),
+            WorkloadKind::DaemonSet => ("apps", "daemonsets"),
+            WorkloadKind::StatefulSet => ("apps", "statefulsets"),
+            WorkloadKind::ReplicaSet => ("apps", "replicasets"),
+            WorkloadKind::Job => ("batch", "jobs"),
+            WorkloadKind::CronJob => ("batch", "cronjobs"),
+            WorkloadKind::Pod => ("", "pods"),
+        };
+        let kind = workload.kind.to_string();
+        let attributes = Attributes {
+            operation: "CREATE",
+            group,
+            kind: &kind,
+            resource,
+            sub_resource: "",
+            namespace: Some(&workload.namespace),
+            user: None,
+        };
+        Request::new(objects, attributes, None)
+    }
+
+    /// The CCM's update of a Node, or of one of its subresources.
+    pub(super) fn node(objects: &Objects, workload: &Workload, sub_resource: &str) -> Request {
+        let attributes = Attributes {
+            operation: "UPDATE",
+            group: "",
+            kind: "Node",
+            resource: "nodes",
+            sub_resource,
+            namespace: None,
+            user: account_of(objects, workload),
+        };
+        Request::new(objects, attributes, None)
+    }
+
+    /// The CCM's write of its Lease.
+    pub(super) fn lease(objects: &Objects, workload: &Workload, operation: &str, namespace: &str) -> Request {
+        let attributes = Attributes {
+            operation,
+            group: "coordination.k8s.io",
+            kind: "Lease",
+            resource: "leases",
+            sub_resource: "",
+            namespace: Some(namespace),
+            user: account_of(objects, workload),
+        };
+        Request::new(objects, attributes, None)
+    }
+}
+
+/// A controller of kube-controller-manager, which uses an account for each (kubeadm sets
+/// `--use-service-account-credentials`).
+fn controller(name: &str) -> String {
+    format!("system:serviceaccount:kube-system:{name}")
+}
+
+/// The groups of a user.
+fn groups_of(user: &str) -> Vec<String> {
+    let mut groups = vec!["system:authenticated".to_owned()];
+    if let Some(account) = user.strip_prefix("system:serviceaccount:") {
+        let namespace = account.split(':').next().unwrap_or_default();
+        groups.push("system:serviceaccounts".to_owned());
+        groups.push(format!("system:serviceaccounts:{namespace}"));
+    }
+    groups
+}
+
+/// The user of the CCM; `None` if it brings an identity of its own, or one for each controller.
+fn account_of(objects: &Objects, workload: &Workload) -> Option<String> {
+    let separate = workload
+        .flag("use-service-account-credentials")
+        .is_some_and(|(value, _)| value == "true" || value.is_empty());
+    let own = separate || super::own_identity(objects, workload);
+    (!own).then(|| format!("system:serviceaccount:{}:{}", workload.namespace, workload.service_account))
+}
+
+/// A Pod of the workload, as its template describes it.
+fn pod_of(objects: &Objects, workload: &Workload) -> Option<Value> {
+    let object = &objects.all[workload.object?];
+    let template = object.node.at(template_path(workload.kind))?;
+    let mut spec = object.node.at(spec_path(workload.kind)).map(Node::json)?;
+    let field = |name: &str| template.at(&["metadata", name]).map(Node::json).unwrap_or_else(|| json!({}));
+    let metadata = json!({"namespace": workload.namespace, "labels": field("labels"), "annotations": field("annotations")});
+    // What the API server adds to every Pod.
+    for (name, value) in [
+        ("serviceAccountName", json!(workload.service_account)),
+        ("restartPolicy", json!("Always")),
+        ("schedulerName", json!("default-scheduler")),
+        ("dnsPolicy", json!("ClusterFirst")),
+        ("terminationGracePeriodSeconds", json!(30)),
+        ("securityContext", json!({})),
+    ] {
+        if spec[name].is_null() {
+            spec[name] = value;
+        }
+    }
+    spec["priority"] = json!(workload.priority);
+    Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+}

@@ -1,0 +1,34 @@
+//! Workloads: the parts of a Pod template that decide whether its Pods are created, scheduled, started and can work.
+
+mod container;
+mod extract;
+mod fields;
+mod hindrance;
+mod kind;
+mod outside;
+mod placement;
+mod pods;
+mod refs;
+mod role;
+mod runtime_class;
+mod selector;
+mod sub_path;
+mod taint;
+mod token;
+mod variables;
+
+pub use container::{Container, fixed_image, image_fault};
+pub use extract::workloads;
+pub use hindrance::Hindrance;
+pub use kind::{DnsPolicy, Role, WorkloadKind, spec_path, template_path};
+pub use outside::{Condition, SAFE_SYSCTLS, SPARE};
+pub use placement::PodTerm;
+pub use pods::Workload;
+pub use refs::{Ref, Stage};
+pub use role::{CcmDoubt, cloud_controllers};
+pub use selector::{Expression, Labels, Operator, Selector, Term, labels};
+pub use taint::{
+    CONTROL_PLANE, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Toleration, UNINITIALIZED, UNREACHABLE, borne,
+};
+pub use taint::{Effect, Taint};
+pub use token::{FOLDER as TOKEN_FOLDER, mounts_token};

@@ -1,0 +1,114 @@
+//! Where Pods may run: node selectors, affinity and anti-affinity.
+
+use super::selector::{Expression, Selector, Term};
+use super::taint::{Effect, Toleration};
+use crate::manifest::{Node, Object, Place};
+
+/// A required relation to other Pods.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodTerm {
+    /// Which Pods; `None` matches none.
+    pub selector: Option<Selector>,
+    /// In which namespaces; empty for the Pod's own.
+    pub namespaces: Vec<String>,
+    /// Whether all namespaces are meant.
+    pub everywhere: bool,
+    /// The Node label that defines 'the same place'.
+    pub topology_key: String,
+    /// Where the term is.
+    pub place: Place,
+}
+
+impl PodTerm {
+    /// Whether Pods with these labels in this namespace are meant.
+    pub fn means(&self, own: &str, namespace: &str, labels: &super::Labels) -> bool {
+        let place = self.everywhere
+            || if self.namespaces.is_empty() {
+                own == namespace
+            } else {
+                self.namespaces.iter().any(|n| n == namespace)
+            };
+        place && self.selector.as_ref().is_some_and(|selector| selector.chooses(labels))
+    }
+}
+
+/// The labels of `nodeSelector`.
+pub(super) fn node_selector(object: &Object, spec: &Node) -> Vec<(String, String, Place)> {
+    let map = spec.get("nodeSelector");
+    let entries = map.map(Node::entries).unwrap_or_default();
+    let place = |line, column| Place { file: object.file.clone(), line, column };
+    entries
+        .iter()
+        .map(|entry| {
+            let value = entry.value.scalar().unwrap_or_default();
+            (entry.key.clone(), value, place(entry.line, entry.column))
+        })
+        .collect()
+}
+
+/// The tolerations, without those that the API server refuses.
+pub(super) fn tolerations(object: &Object, spec: &Node) -> Vec<Toleration> {
+    let read = |item: &Node| {
+        let text = |key: &str| item.get(key).and_then(Node::scalar).unwrap_or_default();
+        let exists = match text("operator").as_str() {
+            "" | "Equal" => false,
+            "Exists" => true,
+            _ => return None,
+        };
+        let effect = match text("effect").as_str() {
+            "" => None,
+            named => Some(Effect::parse(named)?),
+        };
+        let seconds = item.get("tolerationSeconds").and_then(Node::int);
+        let place = Some(object.place(item));
+        Some(Toleration { key: text("key"), exists, value: text("value"), effect, seconds, place })
+    };
+    spec.get("tolerations").map(Node::items).unwrap_or_default().iter().filter_map(read).collect()
+}
+
+/// The alternatives of required node affinity; `None` when nothing is required.
+pub(super) fn node_affinity(object: &Object, spec: &Node) -> Option<Vec<Term>> {
+    let required =
+        spec.at(&["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"])?;
+    let terms = required.get("nodeSelectorTerms")?.items();
+    let read = |term: &Node, list: &str, field: bool| -> Vec<Expression> {
+        let items = term.get(list).map(Node::items).unwrap_or_default();
+        items
+            .iter()
+            .filter_map(|item| Expression::read(item, Some(object.place(item))))
+            .map(|expression| Expression { field, ..expression })
+            .collect()
+    };
+    let term = |term: &Node| {
+        let mut expressions = read(term, "matchExpressions", false);
+        expressions.extend(read(term, "matchFields", true));
+        Term { expressions }
+    };
+    // A term without requirements matches no Node (nodeaffinity, `isEmptyNodeSelectorTerm`).
+    Some(terms.iter().map(term).filter(|term| !term.expressions.is_empty()).collect())
+}
+
+/// Required terms under `podAffinity` or `podAntiAffinity`.
+pub(super) fn required_terms(object: &Object, spec: &Node, kind: &str) -> Vec<PodTerm> {
+    let path = ["affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"];
+    let items = spec.at(&path).map(Node::items).unwrap_or_default();
+    items.iter().map(|item| pod_term(object, item)).collect()
+}
+
+/// Preferred terms under `podAntiAffinity`.
+pub(super) fn preferred_terms(object: &Object, spec: &Node) -> Vec<PodTerm> {
+    let path = ["affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"];
+    let items = spec.at(&path).map(Node::items).unwrap_or_default();
+    items.iter().filter_map(|item| item.get("podAffinityTerm")).map(|term| pod_term(object, term)).collect()
+}
+
+fn pod_term(object: &Object, item: &Node) -> PodTerm {
+    let namespaces = item.get("namespaces").map(Node::texts).unwrap_or_default();
+    PodTerm {
+        selector: Selector::read(item.get("labelSelector")),
+        everywhere: namespaces.is_empty() && item.get("namespaceSelector").is_some_and(|n| !n.is_null()),
+        namespaces,
+        topology_key: item.text_at("topologyKey").unwrap_or_default().to_owned(),
+        place: object.place(item),
+    }
+}

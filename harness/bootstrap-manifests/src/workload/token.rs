@@ -1,0 +1,137 @@
+//! The token of the service account: whether the program finds it, and the certificate of the API server, at the usual
+//! path.
+
+use super::hindrance::Hindrance;
+use super::kind::{WorkloadKind, spec_path};
+use super::pods::Workload;
+use super::refs::Stage;
+use crate::manifest::{Node, Object, Objects, Place};
+
+/// The path at which programs look for their service account token.
+pub const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+/// Audiences of tokens that the API server of kubeadm accepts.
+const AUDIENCES: &[&str] =
+    &["", "https://kubernetes.default.svc.cluster.local", "https://kubernetes.default.svc", "kubernetes"];
+
+/// Whether the Pods get no usable token although they need one. `account` is the setting of the service account, which
+/// the Pod's overrides. A volume of the Pod at the usual path replaces the one that admission adds.
+pub(super) fn without_token(
+    objects: &Objects,
+    object: &Object,
+    spec: &Node,
+    account: Option<(bool, Place)>,
+) -> Option<Hindrance> {
+    let containers = spec.get("containers").map(Node::items).unwrap_or_default();
+    let mounted: Vec<&Node> = containers.iter().filter_map(mount_at_folder).collect();
+    if let Some(mount) = mounted.first() {
+        let (words, advice) = fault_of(objects, object, spec, mount)?;
+        return Some(Hindrance::new(Stage::Work, words, object.place(mount), advice));
+    }
+    let field = "automountServiceAccountToken";
+    let own = spec.get(field).and_then(Node::bool).map(|mounts| (mounts, object.place_of(spec, field)));
+    let (mounts, place) = own.or(account)?;
+    if mounts {
+        return None;
+    }
+    let path = spec_path(WorkloadKind::parse(&object.api_version, &object.kind)?);
+    Some(Hindrance {
+        stage: Stage::Work,
+        words: String::from(
+            "it gets no service account token, so the API server does not accept its requests",
+        ),
+        place,
+        advice: format!("set '{field}: true'"),
+        since: 0,
+        edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "true")),
+    })
+}
+
+/// Whether a kubelet has to request a token before the Pods of the workload start.
+pub fn mounts_token(objects: &Objects, workload: &Workload) -> bool {
+    let field = "automountServiceAccountToken";
+    let Some(object) = workload.object.map(|index| &objects.all[index]) else { return true };
+    let Some(spec) = object.node.at(spec_path(workload.kind)) else { return true };
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let sources =
+        volumes.iter().filter_map(|volume| volume.at(&["projected", "sources"])).flat_map(Node::items);
+    let projected = sources.into_iter().any(|source| source.get("serviceAccountToken").is_some());
+    let account = objects.find("ServiceAccount", &workload.namespace, &workload.service_account);
+    let automount = spec.get(field).or_else(|| account.and_then(|account| account.node.get(field)));
+    projected || automount.and_then(Node::bool) != Some(false)
+}
+
+fn mount_at_folder(container: &Node) -> Option<&Node> {
+    let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
+    mounts
+        .iter()
+        .find(|mount| mount.text_at("mountPath").is_some_and(|path| path.trim_end_matches('/') == FOLDER))
+}
+
+/// What the volume at the usual path lacks, and the remedy.
+fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Option<(String, String)> {
+    let name = mount.text_at("name")?;
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let volume = volumes.iter().find(|volume| volume.text_at("name") == Some(name))?;
+    let remove = format!("remove the mount of '{name}' at {FOLDER}");
+    if let Some(secret) = volume.get("secret") {
+        let secret = objects.find("Secret", &object.namespace, secret.text_at("secretName")?)?;
+        let filled = secret.node.text_at("type") == Some("kubernetes.io/service-account-token");
+        let account = "kubernetes.io/service-account.name";
+        let account =
+            secret.node.at(&["metadata", "annotations", account]).and_then(Node::text).unwrap_or_default();
+        let is_there =
+            account == "default" || objects.find("ServiceAccount", &object.namespace, account).is_some();
+        if filled && !is_there {
+            let words = format!(
+                "its Secret is a token of ServiceAccount/{account}, which does not exist, so it is deleted"
+            );
+            return Some((
+                words,
+                "name an account of the manifests in the annotation of the Secret".to_owned(),
+            ));
+        }
+        let holds =
+            |key: &str| ["data", "stringData"].iter().any(|map| secret.node.at(&[*map, key]).is_some());
+        let complete = filled || (holds("token") && holds("ca.crt"));
+        let words =
+            format!("the volume '{name}' covers {FOLDER}, and its Secret has not the keys token and ca.crt");
+        return (!complete).then_some((words, remove));
+    }
+    // A folder of the Node may contain anything.
+    if volume.get("hostPath").is_some() || volume.get("csi").is_some() {
+        return None;
+    }
+    let sources = volume.at(&["projected", "sources"]).map(Node::items).unwrap_or_default();
+    let tokens: Vec<&Node> = sources.iter().filter_map(|source| source.get("serviceAccountToken")).collect();
+    let Some(token) = tokens.iter().find(|token| token.text_at("path") == Some("token")) else {
+        let words = format!("the volume '{name}' covers {FOLDER}, so the program finds no token there");
+        return Some((words, remove));
+    };
+    let audience = token.text_at("audience").unwrap_or_default();
+    if !AUDIENCES.contains(&audience) {
+        let words =
+            format!("its token is for the audience '{audience}', which the API server does not accept");
+        return Some((words, String::from("remove 'audience' from the token")));
+    }
+    if !sources.iter().any(brings_authority) {
+        let words = format!(
+            "the volume '{name}' at {FOLDER} has no ca.crt, so the program does not trust the API server"
+        );
+        let advice = String::from("add the ConfigMap kube-root-ca.crt to the projected volume");
+        return Some((words, advice));
+    }
+    None
+}
+
+/// Whether a source of a projected volume may contain `ca.crt`. The contents of a Secret or another ConfigMap are not
+/// examined.
+fn brings_authority(source: &Node) -> bool {
+    ["configMap", "secret", "clusterTrustBundle"].iter().any(|kind| {
+        let Some(own) = source.get(kind) else { return false };
+        let items = own.get("items").map(Node::items).unwrap_or_default();
+        own.text_at("path") == Some("ca.crt")
+            || items.iter().any(|item| item.text_at("path") == Some("ca.crt"))
+            || (items.is_empty() && *kind != "clusterTrustBundle")
+    })
+}
