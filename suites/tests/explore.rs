@@ -152,7 +152,7 @@ fn a_ccm_that_does_not_start_is_not_explored() {
     let output = explore(folder.path(), &arguments);
     assert_eq!(output.status.code(), Some(1), "{}", said(&output));
     assert!(said(&output).contains("the CCM under test does not start to work"), "{}", said(&output));
-    assert!(said(&output).contains("CCM: profile 'reference'"), "{}", said(&output));
+    assert!(said(&output).contains("CCM: profile reference"), "{}", said(&output));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::aborted::{Origin, origin};
 use super::{CheckCx, Service, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName};
-use harness_core::probe::{Matcher, ReadError, ReadSource, holds};
+use harness_core::probe::{Matcher, ReadError, ReadSource, holds, pause};
 use harness_session::{Break, Rule, Session, Window};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +55,16 @@ impl Subject for Losses<'_> {
                 lane.journal().catch_up().await?;
             }
             let mut breaks = lane.continuity().breaks(&self.window);
+            // Another check may still be working: what explains a loss can become known a moment later.
+            while let Some(first) = breaks.iter().map(|broken| broken.certain_from).min()
+                && let Some(wait) =
+                    first.checked_duration_since(Instant::now()).filter(|wait| !wait.is_zero())
+            {
+                pause(wait).await;
+                breaks = lane.continuity().breaks(&self.window);
+            }
+            let now = Instant::now();
+            breaks.retain(|broken| broken.certain_from <= now);
             if self.window.owner.is_none() {
                 // Services of an attempt that an error of the environment aborted are not evidence about the CCM.
                 let fold = self.cx.whole_run()?;

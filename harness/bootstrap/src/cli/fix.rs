@@ -1,7 +1,7 @@
 //! `bootstrap fix`: prints the fixed manifests, or changes the files.
 
 use super::args::FixArgs;
-use super::{BOOTS, FAILS, NAME_IT};
+use super::outcome::{BOOTS, FAILS, NAME_IT};
 use crate::fix::{Fixed, diff, fix};
 use crate::lint::lint;
 use bootstrap_manifests::cluster::Cluster;

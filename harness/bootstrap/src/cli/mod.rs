@@ -2,6 +2,7 @@
 
 mod args;
 mod fix;
+mod outcome;
 
 pub use args::BootstrapCommand;
 
@@ -11,18 +12,9 @@ use crate::lint::lint;
 use crate::output::{Checkup, json, sarif, text};
 use args::{CheckArgs, Format};
 use bootstrap_manifests::cluster::Cluster;
+use outcome::{BOOTS, FAILS, NAME_IT, USAGE};
 use std::io::{Read, Write};
 use std::path::Path;
-
-/// How the command line names the CCM.
-const NAME_IT: &str = "name it with --ccm KIND/NAME, or pass --topology hosted if it runs elsewhere";
-
-/// Exit code: the cluster boots.
-const BOOTS: u8 = 0;
-/// Exit code: deadlock, a failure in some order, or an object that the API server refuses; with `--strict` also a lint finding.
-const FAILS: u8 = 1;
-/// Exit code: unreadable input or bad usage.
-const USAGE: u8 = 2;
 
 /// Runs a command. The path `-` reads `stdin`; results go to `out`, error messages to `err`. Returns the exit code: 0
 /// boots, 1 deadlock or a failure in some order, 2 unreadable input or bad usage.

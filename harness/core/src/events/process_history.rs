@@ -194,12 +194,10 @@ impl ProcessHistory {
         }
         if !by_replica.is_empty() && !ends_excused {
             let times = |times: usize| if times == 1 { "once".to_owned() } else { format!("{times} times") };
-            let each: Vec<String> = by_replica
-                .into_iter()
-                .map(|((lane, replica), count)| {
-                    format!("replica {replica} {} in cluster {lane}", times(count))
-                })
-                .collect();
+            let one = |((lane, replica), count): ((u32, &str), usize)| {
+                format!("replica {replica} {} in cluster {lane}", times(count))
+            };
+            let each: Vec<String> = by_replica.into_iter().map(one).collect();
             let all = times(self.ends.len());
             explanations.push(format!("the CCM ended {all} by itself: {}", each.join(", ")));
         }

@@ -60,6 +60,8 @@ pub struct Break {
     pub service: Option<String>,
     /// When.
     pub at: Instant,
+    /// From when on it is certain: until then the harness may learn of a change that explains it.
+    pub certain_from: Instant,
     /// A description, with the call that caused it.
     pub what: String,
 }
@@ -102,9 +104,9 @@ struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    fn broken(&self, rule: Rule, owner: &str, at: Instant, what: String) -> Break {
+    fn broken(&self, rule: Rule, owner: &str, (at, certain_from): (Instant, Instant), what: String) -> Break {
         let service = self.timeline.services.get(owner).map(|service| service.place.clone());
-        Break { rule, service, at, what }
+        Break { rule, service, at, certain_from, what }
     }
 
     /// Whether none of these parts of the Service changed around that time. An unknown Service may have changed at any time.
@@ -147,7 +149,7 @@ impl Judge<'_> {
                 (back.at - write.at).as_secs_f64(),
                 back.call,
             );
-            steady.then(|| self.broken(Rule::Backends, &write.owner, write.at, what))
+            steady.then(|| self.broken(Rule::Backends, &write.owner, (write.at, until), what))
         };
         write.lost.iter().filter_map(broken).collect()
     }
@@ -175,7 +177,7 @@ impl Judge<'_> {
              changed",
             rewrite.key.1, write.balancer, rewrite.old, write.call
         );
-        Some(self.broken(Rule::Settings, &write.owner, write.at, what))
+        Some(self.broken(Rule::Settings, &write.owner, (write.at, until), what))
     }
 
     fn firewall(&self, write: &Write) -> Option<Break> {
@@ -196,7 +198,7 @@ impl Judge<'_> {
             write.call
         );
         self.service_is_steady(&write.owner, PARTS, from, until)
-            .then(|| self.broken(Rule::Firewall, &write.owner, write.at, what))
+            .then(|| self.broken(Rule::Firewall, &write.owner, (write.at, until), what))
     }
 
     fn address(&self, withdrawal: &Withdrawal) -> Option<Break> {
@@ -214,6 +216,6 @@ impl Judge<'_> {
             addresses.join(", ")
         );
         self.service_is_steady(owner, PARTS, from, until)
-            .then(|| self.broken(Rule::Addresses, owner, lost.at, what))
+            .then(|| self.broken(Rule::Addresses, owner, (lost.at, until), what))
     }
 }

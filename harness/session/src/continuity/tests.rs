@@ -179,9 +179,11 @@ fn a_firewall_is_never_empty_while_it_is_needed() {
     story.sets(60, "/auxiliaries", json!([]));
     // Its source ranges are a setting too.
     assert_eq!(story.broken(), [(60, Rule::Settings), (60, Rule::Firewall)]);
-    // The harness learns of the deletion a moment later than the CCM.
+    // The harness learns of the deletion a moment later than the CCM: until then nothing is certain.
     let mut story = Story::new();
     story.sets(60, "/auxiliaries", json!([]));
+    let early = breaks(&story.timeline, &Window::whole());
+    assert!(!early.is_empty() && early.iter().all(|broken| broken.certain_from > story.at(61)));
     let at = story.at(61);
     story.timeline.service("u", "ns/web", service(&json!({}), true, true), at);
     assert_eq!(story.broken(), []);
