@@ -34,7 +34,7 @@ fn fix_changes_the_files_on_request() {
     assert!(after.len() > before.len() && after.contains("node.cloudprovider.kubernetes.io/uninitialized"));
     assert_eq!(bootstrap(&["check", &at], "").0, 0);
     let (code, _, why) = bootstrap(&["fix", "--write", "-"], &before);
-    assert_eq!((code, why.contains("standard input is none")), (2, true), "{why}");
+    assert_eq!((code, why.contains("come from standard input")), (2, true), "{why}");
 }
 
 #[test]
