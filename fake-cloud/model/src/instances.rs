@@ -3,59 +3,59 @@
 use fake_cloud_driver::Instance;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// All instances by id: shorter ids first, so that numbers are in order. Names need not be unique. CCMs look
-/// up new machines by name, so names have an index, in lower case because some clouds ignore the case.
+/// All instances in the order of their creation: the deletion of a machine moves only younger ones to an earlier page of a
+/// list. Names need not be unique. CCMs look up new machines by name, so names have an index, in lower case because some
+/// clouds ignore the case.
 #[derive(Debug, Default)]
 pub(super) struct Instances {
-    by_id: BTreeMap<Key, Instance>,
-    keys_by_name: BTreeMap<String, BTreeSet<Key>>,
-}
-
-/// An id's length and the id.
-type Key = (usize, String);
-
-fn key(id: &str) -> Key {
-    (id.len(), id.to_owned())
+    all: BTreeMap<u64, Instance>,
+    numbers: BTreeMap<String, u64>,
+    numbers_by_name: BTreeMap<String, BTreeSet<u64>>,
+    /// How many have been created.
+    created: u64,
 }
 
 impl Instances {
     pub(super) fn get(&self, id: &str) -> Option<&Instance> {
-        self.by_id.get(&key(id))
+        self.all.get(self.numbers.get(id)?)
     }
 
-    /// The instances with this name, ignoring case, by id.
+    /// The instances with this name, ignoring case, in the order of their creation.
     pub(super) fn named(&self, name: &str) -> impl Iterator<Item = &Instance> {
-        self.keys_by_name
-            .get(&name.to_ascii_lowercase())
-            .into_iter()
-            .flatten()
-            .filter_map(|key| self.by_id.get(key))
+        let numbers = self.numbers_by_name.get(&name.to_ascii_lowercase()).into_iter().flatten();
+        numbers.filter_map(|number| self.all.get(number))
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Instance> {
-        self.by_id.values()
+        self.all.values()
     }
 
+    /// Adds an instance, or replaces the one with its id, whose place it takes.
     pub(super) fn put(&mut self, instance: Instance) {
         self.forget_name(&instance.id);
-        let key = key(&instance.id);
-        self.keys_by_name.entry(instance.name.to_ascii_lowercase()).or_default().insert(key.clone());
-        self.by_id.insert(key, instance);
+        let number = self.numbers.get(&instance.id).copied().unwrap_or_else(|| {
+            self.created += 1;
+            self.created
+        });
+        self.numbers.insert(instance.id.clone(), number);
+        self.numbers_by_name.entry(instance.name.to_ascii_lowercase()).or_default().insert(number);
+        self.all.insert(number, instance);
     }
 
     pub(super) fn remove(&mut self, id: &str) -> Option<Instance> {
         self.forget_name(id);
-        self.by_id.remove(&key(id))
+        self.all.remove(&self.numbers.remove(id)?)
     }
 
     fn forget_name(&mut self, id: &str) {
-        let Some(name) = self.get(id).map(|instance| instance.name.to_ascii_lowercase()) else {
+        let Some(number) = self.numbers.get(id) else { return };
+        let Some(name) = self.all.get(number).map(|instance| instance.name.to_ascii_lowercase()) else {
             return;
         };
-        if let Some(keys) = self.keys_by_name.get_mut(&name) {
-            keys.remove(&key(id));
-            if keys.is_empty() {
-                self.keys_by_name.remove(&name);
+        if let Some(numbers) = self.numbers_by_name.get_mut(&name) {
+            numbers.remove(number);
+            if numbers.is_empty() {
+                self.numbers_by_name.remove(&name);
             }
         }
     }
@@ -89,11 +89,19 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_in_their_order() {
-        let all: Instances = ["10", "9", "100"].map(|id| instance(id, "a")).into_iter().collect();
+    fn instances_are_in_the_order_of_their_creation() {
+        let mut all: Instances = ["10", "9", "100"].map(|id| instance(id, "a")).into_iter().collect();
         let ids = |found: Vec<&Instance>| found.into_iter().map(|i| i.id.clone()).collect::<Vec<String>>();
-        assert_eq!(ids(all.iter().collect()), ["9", "10", "100"]);
-        assert_eq!(ids(all.named("a").collect()), ["9", "10", "100"]);
+        assert_eq!(ids(all.iter().collect()), ["10", "9", "100"]);
+        assert_eq!(ids(all.named("a").collect()), ["10", "9", "100"]);
+        all.remove("9");
+        all.put(instance("10", "b"));
+        all.put(instance("9", "a"));
+        assert_eq!(
+            ids(all.iter().collect()),
+            ["10", "100", "9"],
+            "a change keeps the place, a deletion does not"
+        );
     }
 
     #[test]
@@ -106,6 +114,6 @@ mod tests {
         all.put(instance("2", "c"));
         all.remove("1");
         assert_eq!((ids(&all, "a"), ids(&all, "c")), (vec![], vec!["2".to_owned()]));
-        assert_eq!(all.keys_by_name.len(), 2, "no name without an instance is kept");
+        assert_eq!(all.numbers_by_name.len(), 2, "no name without an instance is kept");
     }
 }

@@ -5,7 +5,7 @@ use fake_cloud_driver::{Auxiliary, Instance, LoadBalancer, Route};
 use std::time::Duration;
 
 impl Cloud {
-    /// All instances by id, as old as the settings allow.
+    /// All instances in the order of their creation, as old as the settings allow.
     pub fn list_instances(&mut self, now: Duration) -> Vec<&Instance> {
         let stale = self.stale();
         self.view.of(self.seen.instances.view(now, stale, || self.instances.iter()))
