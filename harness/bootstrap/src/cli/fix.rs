@@ -76,7 +76,9 @@ fn outcome(fixed: &Fixed, clusters: usize) -> String {
 fn write(before: &[Source], after: &[Source]) -> Result<(), String> {
     let changed = || before.iter().zip(after).filter(|(old, new)| old.text != new.text).map(|(_, new)| new);
     if changed().any(|source| *source.name == *STDIN) {
-        return Err("--write changes files, but these manifests come from standard input; leave it out".to_owned());
+        return Err(
+            "--write changes files, but these manifests come from standard input; leave it out".to_owned()
+        );
     }
     changed().try_for_each(|source| {
         std::fs::write(&*source.name, source.text.as_bytes()).map_err(|error| {
