@@ -19,7 +19,7 @@ use embedded_objects::{kinds, schema};
 pub use answer::{Answer, Refusal, UnknownField};
 
 /// What is said of a version that newer clusters do not serve, before the version of Kubernetes.
-pub const NO_LONGER_SERVED: &str = "is no longer served since Kubernetes";
+pub const NO_LONGER_SERVED: &str = "is not served since Kubernetes";
 
 /// The title of an object, such as `document 3, ConfigMap/name`.
 pub fn title(object: &Object) -> String {

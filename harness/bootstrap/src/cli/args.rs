@@ -58,7 +58,8 @@ pub struct FixArgs {
 const EXIT_CODES: &str = "\
 Exit codes:
   0  boots, in every cell and every order
-  1  deadlock, or a failure in some order (with --strict: or a lint finding)
+  1  does not boot, or only in some orders, or the API server refuses an object
+     (with --strict: or a lint finding)
   2  unreadable input or bad usage
 
 Examples:

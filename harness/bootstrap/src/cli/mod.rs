@@ -17,7 +17,7 @@ use std::io::{Read, Write};
 use std::path::Path;
 
 /// Runs a command. The path `-` reads `stdin`; results go to `out`, error messages to `err`. Returns the exit code: 0
-/// boots, 1 deadlock or a failure in some order, 2 unreadable input or bad usage.
+/// boots, 1 does not boot in every order, 2 unreadable input or bad usage.
 pub fn run(command: &BootstrapCommand, stdin: &mut dyn Read, out: &mut dyn Write, err: &mut dyn Write) -> u8 {
     let result = match command {
         BootstrapCommand::Check(args) => check(args, stdin),

@@ -6,7 +6,8 @@ pub(super) const NAME_IT: &str =
 
 /// Exit code: the cluster boots.
 pub(super) const BOOTS: u8 = 0;
-/// Exit code: deadlock, a failure in some order, or an object that the API server refuses; with `--strict` also a lint finding.
+/// Exit code: the cluster does not boot, or only in some orders, or the API server refuses an object; with `--strict` also a
+/// lint finding.
 pub(super) const FAILS: u8 = 1;
 /// Exit code: unreadable input or bad usage.
 pub(super) const USAGE: u8 = 2;

@@ -263,7 +263,7 @@ fn objects_refused_by_the_api_server_are_named_with_file_and_document() {
     );
     refused(
         &with_document("apiVersion: rbac.authorization.k8s.io/v1beta1\nkind: Role\nmetadata: {name: r}\n"),
-        "is no longer served since Kubernetes 1.22",
+        "is not served since Kubernetes 1.22",
     );
     refused(
         &with_document(
