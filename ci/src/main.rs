@@ -55,10 +55,10 @@ enum Task {
     /// Send arbitrary input to everything that reads data of others, in parallel
     Fuzz {
         /// Duration in seconds
-        #[arg(long, value_name = "N", default_value_t = 60)]
+        #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 60)]
         seconds: u64,
         /// Seed of the inputs, to repeat a run [default: a different one each time]
-        #[arg(long, value_name = "N")]
+        #[arg(long, value_name = "N", allow_negative_numbers = true)]
         seed: Option<u64>,
     },
     /// Measure what the harness and its machine have to withstand: kills, malformed inputs, secrets that a

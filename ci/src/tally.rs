@@ -21,13 +21,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "KIND", default_value = "embedded")]
     cluster: String,
     /// Number of runs
-    #[arg(long, value_name = "N", default_value_t = 50)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 50)]
     runs: usize,
     /// Number of runs at the same time
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     at_once: usize,
     /// Number of threads that keep the processors busy during the second half of the runs
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 0)]
     busy: usize,
     /// Folder for the reports of runs that did not end well
     #[arg(long, value_name = "DIR", default_value = "target/tally")]

@@ -38,7 +38,6 @@ assemble_node_image() {
   # The container is privileged because containerd mounts. Its store is on a volume, because overlayfs does not work on an overlay.
   container=$(docker run -d --privileged --network none --label "${BUILD_LABEL}" -v /store \
     --stop-signal SIGRTMIN+3 --entrypoint sleep "${BASE_IMAGE}" infinity)
-  CLEANUP_CONTAINERS+=("${container}")
   node_files | docker cp - "${container}:/"
   docker exec -i "${container}" sh -c 'cat > /store/control-plane.tar' < "${archive}"
   docker exec -i "${container}" bash -s -- "${MASKED_UNITS[@]}" < "${HERE}/steps/prepare-node" > "${WORK}/prepare.log" 2>&1 || {
@@ -53,7 +52,6 @@ assemble_node_image() {
     --change "LABEL io.ccm-conformance.node-image=1 io.ccm-conformance.kubernetes=${VERSION} io.ccm-conformance.kube-proxy=${proxy} io.ccm-conformance.default-cni=none io.ccm-conformance.key=${KEY}" \
     "${container}" "${image}" > /dev/null
   docker rm -f -v "${container}" > /dev/null
-  CLEANUP_CONTAINERS=()
 }
 
 # node_files: writes a tar stream of all files that are added to the Debian root.

@@ -58,7 +58,7 @@ pub(crate) struct Options {
     #[arg(long, conflicts_with = "program")]
     dev: bool,
     /// Number of runs that are ended by a signal, at different moments
-    #[arg(long, value_name = "N", default_value_t = 60)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 60)]
     kills: u32,
     /// Kind of cluster for runs that are ended by a signal, or whose environment is disturbed
     #[arg(long, value_name = "KIND", default_value = "embedded")]
@@ -70,19 +70,19 @@ pub(crate) struct Options {
     #[arg(long, value_name = "ID")]
     checks: Option<String>,
     /// Only every Nth of the malformed inputs
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     every: usize,
     /// Number of forged reports; about ten seconds
-    #[arg(long, value_name = "N", default_value_t = 200)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 200)]
     forgeries: usize,
     /// Seed for moments, forgeries, faults and adversaries
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1)]
     seed: u64,
     /// Number of measured combinations of fault and operation; about a minute
-    #[arg(long, value_name = "N", default_value_t = 32)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 32)]
     cells: usize,
     /// Number of measured hostile CCMs; about a minute
-    #[arg(long, value_name = "N", default_value_t = 4)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 4)]
     adversaries: usize,
     /// All combinations, all hostile CCMs, and 5,000 forgeries
     #[arg(long)]

@@ -205,6 +205,11 @@ fn combination(all: &[Change], size: usize, good: &impl Fn(&[Change]) -> bool) -
     }
 }
 
+/// What a sentence of [`words`] asks for, without the alternative to assume that it is done.
+pub(crate) fn without_assumption(words: &str) -> &str {
+    words.split(", or pass '--assume").next().unwrap_or(words)
+}
+
 /// A sentence that tells the user what to do.
 pub(crate) fn words(set: &Set, change: &Change) -> String {
     let title = |w: &u32| set.workloads[*w as usize].title();

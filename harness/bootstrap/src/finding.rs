@@ -71,6 +71,8 @@ fn written<S: Serializer>(place: &Place, serializer: S) -> Result<S::Ok, S::Erro
 pub(crate) enum Edit {
     /// Sets a key to a scalar.
     Set { object: usize, path: Vec<String>, key: String, value: String },
+    /// Adds what is missing of nested maps, in the Pod's specification or in one of its containers.
+    Insert { object: usize, path: Vec<String>, container: Option<usize>, keys: Vec<String>, value: String },
     /// Adds a toleration for a taint.
     Tolerate { object: usize, path: Vec<String>, key: String, effect: Effect },
     /// Removes environment variables that read the host's address.
@@ -96,6 +98,7 @@ impl Edit {
     pub(crate) fn object(&self) -> usize {
         match self {
             Edit::Set { object, .. }
+            | Edit::Insert { object, .. }
             | Edit::Tolerate { object, .. }
             | Edit::DropHostIp { object, .. }
             | Edit::DropNodeRequirement { object, .. }

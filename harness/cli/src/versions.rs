@@ -108,17 +108,31 @@ fn all_can_start(runs: &[OneOf]) -> Result<(), ExitCode> {
 /// The folders of the runs on these versions.
 ///
 /// # Errors
-/// A version is named twice.
+/// A version is named twice, possibly once without its patch version.
 pub(super) fn folders(asked: &[String]) -> Result<Vec<String>, String> {
     let mut all: Vec<String> = Vec::new();
-    for version in asked {
+    for (at, version) in asked.iter().enumerate() {
         let folder = folder(version);
         if all.contains(&folder) {
             return Err(format!("--kubernetes: '{version}' is named twice"));
         }
+        if let Some(other) = asked[..at].iter().find(|other| is_patch_of(other, version)) {
+            return Err(format!(
+                "--kubernetes: '{other}' and '{version}' can be the same version; leave one out, or name the patch version \
+                 of both"
+            ));
+        }
         all.push(folder);
     }
     Ok(all)
+}
+
+/// Whether one of two versions is the other without its patch version.
+fn is_patch_of(one: &str, other: &str) -> bool {
+    let parts =
+        |version: &str| version.trim_start_matches('v').split('.').map(str::to_owned).collect::<Vec<_>>();
+    let (one, other) = (parts(one), parts(other));
+    one.starts_with(&other) || other.starts_with(&one)
 }
 
 /// The folder of a run: the version, or the name of its node image without what a path cannot have.
@@ -154,7 +168,17 @@ fn write(output: &Path, versions: &Versions) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{folder, with_version};
+    use super::{folder, folders, with_version};
+
+    #[test]
+    fn a_version_is_named_once() {
+        let of = |versions: &str| folders(&versions.split(',').map(str::to_owned).collect::<Vec<_>>());
+        assert_eq!(of("1.35,1.36.1,1.36.2").expect("three versions").len(), 3);
+        for twice in ["1.36,1.36", "1.36.2,1.36", "1.36,v1.36.2", "1.36.2,v1.36.2"] {
+            let why = of(twice).expect_err(twice);
+            assert!(why.starts_with("--kubernetes: '"), "{twice}: {why}");
+        }
+    }
 
     #[test]
     fn a_run_is_repeated_on_its_own_version() {

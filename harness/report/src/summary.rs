@@ -140,7 +140,13 @@ fn counts(ledger: &Ledger, text: &mut String) {
     if ledger.entries.is_empty() {
         return;
     }
-    let columns = || COLUMNS.iter().filter(|column| **column != INTERRUPTED || ledger.is_interrupted());
+    // With all columns, the table of an interrupted run would be wider than 80 columns.
+    let is_empty = |column: &str| !ledger.entries.iter().any(|entry| shown_word(&entry.outcome) == column);
+    let is_shown = |column: &&&str| match ledger.is_interrupted() {
+        true => !is_empty(column),
+        false => **column != INTERRUPTED,
+    };
+    let columns = || COLUMNS.iter().filter(is_shown);
     let _ = write!(text, "\n        ");
     for column in columns() {
         let _ = write!(text, "  {column}");

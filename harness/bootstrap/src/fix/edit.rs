@@ -1,7 +1,7 @@
 //! Finds the places of edits in the objects and applies them to the text.
 
 use super::rbac::{account, rights_name};
-use super::text::{Patch, append, apply, remove_lines, set};
+use super::text::{Patch, append, apply, insert, remove_lines, set};
 use crate::finding::Edit;
 use bootstrap_manifests::manifest::{Node, Objects};
 use bootstrap_manifests::workload::{Effect, fixed_image, workloads};
@@ -20,14 +20,19 @@ impl Edit {
                 }
                 vec![set(text, map, key, value)?]
             }
+            Edit::Insert { path, container, keys, value, .. } => {
+                let spec = spec(path)?;
+                let map = match container {
+                    Some(container) => containers(spec).nth(*container)?,
+                    None => spec,
+                };
+                vec![insert(text, map, keys, value)?]
+            }
             Edit::Tolerate { path, key, effect, .. } => tolerate(text, spec(path)?, key, *effect)?,
             Edit::DropHostIp { path, .. } => drop_host_ip(text, spec(path)?)?,
             Edit::DropNodeRequirement { path, label, .. } => drop_requirement(text, spec(path)?, label)?,
             Edit::Image { path, container, .. } => {
-                let spec = spec(path)?;
-                let inits = spec.get("initContainers").map(Node::items).unwrap_or_default();
-                let all = inits.iter().chain(spec.get("containers").map(Node::items).unwrap_or_default());
-                let container = all.into_iter().nth(*container)?;
+                let container = containers(spec(path)?).nth(*container)?;
                 let image = container.text_at("image")?;
                 if bootstrap_manifests::workload::image_fault(image).is_none() {
                     return Some(Vec::new());
@@ -58,6 +63,13 @@ impl Edit {
         }
         Some(vec![(object.source, apply(text, patches)?)])
     }
+}
+
+/// All containers of a Pod, those that initialise it first.
+fn containers(spec: &Node) -> impl Iterator<Item = &Node> {
+    ["initContainers", "containers"]
+        .into_iter()
+        .flat_map(|key| spec.get(key).map(Node::items).unwrap_or_default())
 }
 
 /// Completes the toleration that was intended, or adds one.

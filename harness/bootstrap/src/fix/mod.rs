@@ -7,7 +7,7 @@ mod text;
 
 pub(crate) use rbac::rbac;
 
-use crate::changes::{smallest, words};
+use crate::changes::{smallest, without_assumption, words};
 use crate::check::Checked;
 use crate::finding::{Edit, Finding, Level};
 use crate::model::{Change, Set, judge};
@@ -73,8 +73,7 @@ pub(crate) fn fix(
                 }
                 objects = Objects::read(fixed.sources.clone());
                 // What is done has no alternative.
-                let done = what.split(", or pass '--assume").next().unwrap_or(&what);
-                fixed.done.push(done.to_owned());
+                fixed.done.push(without_assumption(&what).to_owned());
             }
             None => {
                 if !fixed.by_hand.contains(&what) {

@@ -37,6 +37,41 @@ pub(super) fn set(text: &str, map: &Node, key: &str, value: &str) -> Option<Patc
     }
 }
 
+/// Adds what is missing of nested maps: `keys` leads to a value, which may have several lines. `None` if nothing is missing, or
+/// if the maps are in brackets.
+pub(super) fn insert(text: &str, map: &Node, keys: &[String], value: &str) -> Option<Patch> {
+    let (key, inner) = keys.split_first()?;
+    match map.entry(key) {
+        Some(entry) if entry.value.borrowed => None,
+        Some(entry) if entry.value.items().is_empty() && entry.value.entries().is_empty() => {
+            if map.style == Style::Flow || entry.value.scalar().is_some_and(|text| !text.is_empty()) {
+                return None;
+            }
+            let colon = text.get(entry.key_bytes.end..)?.find(':')? + entry.key_bytes.end + 1;
+            let indent = " ".repeat(entry.column as usize - 1);
+            Some((
+                colon..entry.value.bytes.end.max(colon),
+                nested(inner, value).replace('\n', &format!("\n{indent}")),
+            ))
+        }
+        Some(entry) => insert(text, &entry.value, inner, value),
+        None if map.borrowed || map.style == Style::Flow => None,
+        None => add_entry(text, map, key, &nested(inner, value)),
+    }
+}
+
+/// A value below nested keys; a value of one line stays on the line of its key.
+fn nested(keys: &[String], value: &str) -> String {
+    let (inner, is_line) = match keys.split_first() {
+        None => (value.to_owned(), !value.contains('\n')),
+        Some((key, rest)) => (format!("{key}: {}", nested(rest, value)), false),
+    };
+    if is_line {
+        return inner;
+    }
+    inner.lines().fold(String::new(), |text, line| format!("{text}\n  {}", line.trim_end()))
+}
+
 /// Adds a key to a map. `value` is one line for maps in brackets; for block maps it may have several lines, indented from
 /// 0.
 fn add_entry(text: &str, map: &Node, key: &str, value: &str) -> Option<Patch> {

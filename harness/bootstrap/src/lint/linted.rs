@@ -48,6 +48,13 @@ impl Linted<'_> {
         Some(Edit::Set { object, path: self.spec(), key: key.to_owned(), value: value.to_owned() })
     }
 
+    /// Adds what is missing of nested maps of the Pod's specification, or of one of its containers.
+    pub(super) fn insert(&self, container: Option<usize>, keys: &[&str], value: &str) -> Option<Edit> {
+        let keys = keys.iter().map(|key| (*key).to_owned()).collect();
+        let object = self.workload.object?;
+        Some(Edit::Insert { object, path: self.spec(), container, keys, value: value.to_owned() })
+    }
+
     /// The place of a key of the Pod's specification, or of the specification.
     pub(super) fn at(&self, key: &str) -> Place {
         let spec = self.object.node.at(bootstrap_manifests::workload::spec_path(self.workload.kind));

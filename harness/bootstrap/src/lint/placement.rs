@@ -5,7 +5,7 @@ use super::report::Report;
 use super::tolerations::targets_control_plane;
 use crate::check::Checked;
 use crate::finding::{Edit, Level};
-use bootstrap_manifests::workload::{DnsPolicy, PodTerm, Role, Workload, WorkloadKind};
+use bootstrap_manifests::workload::{CONTROL_PLANE, DnsPolicy, PodTerm, Role, Workload, WorkloadKind};
 
 pub(super) fn lint(linted: &Linted, report: &mut Report) {
     if !linted.claims.hosted {
@@ -73,7 +73,10 @@ fn control_plane(linted: &Linted, report: &mut Report) {
             format!("{} is not restricted to control planes", linted.title()),
             "a CCM can delete Nodes, so it should run where the control plane is protected (recommendation 3 of \
          kubernetes.io/blog/2025/02/14/cloud-controller-manager-chicken-egg-problem)",
-            Some((String::from("nodeSelector:\n  node-role.kubernetes.io/control-plane: \"\"\n"), None)),
+            Some((
+                format!("nodeSelector:\n  {CONTROL_PLANE}: \"\"\n"),
+                linted.insert(None, &["nodeSelector", CONTROL_PLANE], "\"\""),
+            )),
         );
     }
 }
@@ -96,6 +99,8 @@ fn spread(linted: &Linted, report: &mut Report) {
     } else {
         format!("replicas of {} can run on the same Node", linted.title())
     };
+    let own_labels: String =
+        workload.labels.iter().map(|(key, value)| format!("      {key}: {value}\n")).collect();
     let labels: String =
         workload.labels.iter().map(|(key, value)| format!("            {key}: {value}\n")).collect();
     report.add(
@@ -109,7 +114,11 @@ fn spread(linted: &Linted, report: &mut Report) {
                 "affinity:\n  podAntiAffinity:\n    requiredDuringSchedulingIgnoredDuringExecution:\n      \
                  - topologyKey: kubernetes.io/hostname\n        labelSelector:\n          matchLabels:\n{labels}"
             ),
-            None,
+            linted.insert(
+                None,
+                &["affinity", "podAntiAffinity", "requiredDuringSchedulingIgnoredDuringExecution"],
+                &format!("- topologyKey: kubernetes.io/hostname\n  labelSelector:\n    matchLabels:\n{own_labels}"),
+            ),
         )),
     );
 }

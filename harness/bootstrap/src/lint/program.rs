@@ -15,13 +15,14 @@ pub(super) fn lint(linted: &Linted, report: &mut Report) {
     for (index, container) in linted.workload.containers.iter().enumerate() {
         image(linted, report, index, container);
     }
-    for container in linted.workload.containers.iter().filter(|container| !container.init) {
-        if !container.requests {
+    for (index, container) in linted.workload.containers.iter().enumerate() {
+        if !container.init && !container.requests {
             let what = format!("container '{}' does not request cpu and memory", container.name);
             let why = "without requests it is the first to run short of resources or to be evicted (the Kubernetes blog of 2025-02-14 sets them)";
             let fix = String::from("resources:\n  requests:\n    cpu: 50m\n    memory: 64Mi\n");
             let place = container.resources_place.clone();
-            report.add(("BOOT-LINT-18", Level::Should), place, what, why, Some((fix, None)));
+            let edit = linted.insert(Some(index), &["resources", "requests"], "cpu: 50m\nmemory: 64Mi");
+            report.add(("BOOT-LINT-18", Level::Should), place, what, why, Some((fix, edit)));
         }
     }
 }

@@ -63,6 +63,47 @@ fn a_toleration_without_operator_is_completed_not_doubled() {
 }
 
 #[test]
+fn recommendations_are_inserted_where_they_are_missing() {
+    let text = "apiVersion: apps/v1
+kind: Deployment
+metadata: {name: a-ccm, namespace: kube-system}
+spec:
+  replicas: 2
+  selector: {matchLabels: {app: a-ccm}}
+  template:
+    metadata: {labels: {app: a-ccm}}
+    spec:
+      hostNetwork: true
+      affinity:
+        nodeAffinity: {}
+      containers:
+        - name: c
+          image: c:v1
+          args: [--cloud-provider=a, --leader-elect=true]
+          resources: {} # none
+        - name: sidecar
+          image: s:v1
+";
+    let assume = ["fix", "-", "--recommended", "--assume", "ServiceAccount/default"];
+    let (code, out, err) = bootstrap(&assume, text);
+    assert_eq!(code, 0, "{out}{err}");
+    let after = out.split("\n# --- a/").next().expect("the manifest");
+    for part in [
+        "      nodeSelector:\n        node-role.kubernetes.io/control-plane: \"\"\n",
+        "        nodeAffinity: {}\n        podAntiAffinity:\n          requiredDuringSchedulingIgnoredDuringExecution:\n            - \
+         topologyKey: kubernetes.io/hostname\n              labelSelector:\n                matchLabels:\n                  app: \
+         a-ccm\n",
+        "          resources:\n            requests:\n              cpu: 50m\n              memory: 64Mi # none\n",
+        "          image: s:v1\n          resources:\n            requests:\n              cpu: 50m\n              memory: 64Mi\n",
+    ] {
+        assert!(after.contains(part), "{part}\nis missing:\n{out}{err}");
+    }
+    for row in ["BOOT-LINT-08", "BOOT-LINT-09", "BOOT-LINT-18"] {
+        assert!(!err.contains(row) && !out.contains(&format!("by hand: {row}")), "{row}: {out}{err}");
+    }
+}
+
+#[test]
 fn the_difference_is_a_patch() {
     let (_, out, _) = on_variant("fix", "mbt-01-no-uninitialized-toleration", &["--diff-only"]);
     assert!(out.starts_with("--- a/"), "{out}");

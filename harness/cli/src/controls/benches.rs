@@ -147,7 +147,11 @@ impl Benches<'_> {
         let ledger = end_run(events);
         write_reports(output, &ledger, &output.join(EVENTS_FILE), &Events::unrecorded(Vec::new()));
         let entries: Vec<_> = ledger.entries.iter().filter(|entry| checks.contains(&entry.id)).collect();
-        Judged::of(subject, expected, &entries, began.elapsed())
+        let judged = Judged::of(subject, expected, &entries, began.elapsed());
+        if judged.result.is_amiss() {
+            self.events.say(format!("  page    {}", output.join("report.html").display()));
+        }
+        judged
     }
 
     /// Judges one CCM in a run of its own, in the environment of `first`.

@@ -60,7 +60,7 @@ enum Command {
         #[arg(long, value_name = "FOLDER")]
         certificates: PathBuf,
         /// Number of connections that wait at the server for a tunnel
-        #[arg(long, value_name = "NUMBER", default_value_t = 8)]
+        #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 8)]
         waiting: usize,
     },
 }

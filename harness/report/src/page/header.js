@@ -122,16 +122,18 @@ function reasonRow(run, cause, isWide) {
   const checks = cause.checks.length ? linksTo(cause.checks, 2) : "the whole run";
   const mark = cause.outcome ? symbol(cause.outcome) : null;
   const title = cause.checks.length === 1 ? run.check(cause.checks[0]).entry.title : "";
-  const first = make("td", {}, mark, " ", checks, title ? make("div", { className: "faint one-line", title }, title) : null);
+  const first = make("td", {}, mark, " ", checks, title ? make("div", { className: "faint" }, title) : null);
   if (!cause.expected) {
     const reason = make("td", { colSpan: isWide ? 2 : 1 }, cause.seen);
     reason.dataset.head = "reason";
     return make("tr", {}, first, reason);
   }
   const clamp = run.because.length > WHOLE_REASONS ? "clamp" : "";
-  const clamped = (text) => make("div", { className: clamp, title: text }, text);
+  const [expected, seen] = compared(cause.expected, cause.seen);
   const about = cause.subject && !cause.seen.includes(cause.subject) ? span("faint", `${cause.subject}: `) : null;
-  return make("tr", {}, first, make("td", {}, clamped(cause.expected)), make("td", {}, make("div", { className: clamp, title: cause.seen }, about, cause.seen)));
+  return make("tr", {}, first,
+    make("td", { className: "wanted" }, make("div", { className: clamp, title: cause.expected }, expected)),
+    make("td", { className: "got" }, make("div", { className: clamp, title: cause.seen }, about, seen)));
 }
 
 // Why the verdict is what it is, one line for each reason.

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// How many checks that something blocks are listed after the first.
 const LISTED: usize = 4;
 /// Width of the column of ids; longer ids shift their line.
-const IDS: usize = 24;
+const IDS: usize = 27;
 
 /// What is about to run, and what is not.
 pub(super) fn began(started: &Started<'_>, verbosity: Verbosity) -> String {
@@ -140,11 +140,11 @@ mod tests {
     #[test]
     fn a_check_is_a_line_and_a_failure_begins_with_what_was_expected() {
         let pass = shown(Outcome::Pass, Verbosity::Normal);
-        assert_eq!(pass, "   PASS     1.2 s  A-01                      claim\n");
+        assert_eq!(pass, "   PASS     1.2 s  A-01                         claim\n");
         let message = "expected:  30343\nlast seen: 30012\npromise:   it follows".to_owned();
         let fail = shown(Outcome::Fail { message }, Verbosity::Quiet);
         let lines: Vec<&str> = fail.lines().collect();
-        assert_eq!(lines[0], "   FAIL     1.2 s  A-01                      MUST: claim");
+        assert_eq!(lines[0], "   FAIL     1.2 s  A-01                         MUST: claim");
         assert_eq!(lines[1..3], ["expected:  30343", "last seen: 30012"]);
         assert!(fail.contains("\nexplain:   ccm-conformance explain A-01\n"), "{fail}");
     }
