@@ -15,7 +15,7 @@ mod values;
 
 pub(super) use complete::know;
 pub(super) use controls::ControlOptions;
-pub(super) use driver::{DriverCommand, DriverOptions, InitCloudOptions, InitCommand, Language};
+pub(super) use driver::{DriverCommand, DriverOptions};
 pub(super) use explore::ExploreOptions;
 pub(super) use proxy::ProxyOptions;
 pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
@@ -66,7 +66,7 @@ pub(super) enum Command {
     Plan(PlanOptions),
     /// Write a profile for a CCM from its manifests, with a list of what is left to fill in
     #[command(after_help = INIT_EXAMPLES)]
-    Init(InitOptions),
+    Init(harness_init::InitOptions),
     /// Check whether this machine can run the tests, and how to fix what is missing (exit code 3 if not)
     #[command(after_help = DOCTOR_EXAMPLES)]
     Doctor(DoctorOptions),
@@ -296,38 +296,6 @@ pub(super) struct ListOptions {
     /// Output format
     #[arg(long, value_enum, default_value_t = ListOutput::Text)]
     pub(super) output: ListOutput,
-}
-
-#[derive(Clone, Debug, Default, Args)]
-#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-#[command(group(clap::ArgGroup::new("from").required(true).multiple(true).args(["manifests", "helm", "kustomize"])))]
-pub(super) struct InitOptions {
-    #[command(subcommand)]
-    pub(super) what: Option<InitCommand>,
-    /// Manifest file or folder, or '-' for standard input; may be repeated
-    #[arg(long, value_name = "DIR|FILE|-")]
-    pub(super) manifests: Vec<PathBuf>,
-    /// Helm chart, rendered with helm
-    #[arg(long, value_name = "CHART")]
-    pub(super) helm: Option<PathBuf>,
-    /// Values file for the chart; may be repeated
-    #[arg(long, value_name = "FILE", requires = "helm")]
-    pub(super) values: Vec<PathBuf>,
-    /// Folder with a kustomization, built with kubectl
-    #[arg(long, value_name = "DIR")]
-    pub(super) kustomize: Option<PathBuf>,
-    /// Workload of the CCM, if several look like one
-    #[arg(long, value_name = "NAMESPACE/NAME")]
-    pub(super) workload: Option<String>,
-    /// Container of the CCM in that workload [default: the first]
-    #[arg(long, value_name = "NAME", requires = "workload")]
-    pub(super) container: Option<String>,
-    /// Name of the CCM in reports [default: that of its provider]
-    #[arg(long)]
-    pub(super) name: Option<String>,
-    /// Folder to write, which must not exist [default: the name of the CCM]
-    #[arg(long, value_name = "DIR")]
-    pub(super) out: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

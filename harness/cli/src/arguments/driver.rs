@@ -1,7 +1,7 @@
 //! The arguments of `driver`.
 
 use super::complete::profiles;
-use super::examples::{INIT_CLOUD_EXAMPLES, OPENAPI_EXAMPLES};
+use super::examples::OPENAPI_EXAMPLES;
 use clap::{Args, Subcommand};
 use clap_complete::engine::ArgValueCompleter;
 use std::path::{Path, PathBuf};
@@ -77,32 +77,4 @@ pub(crate) struct DriverOptions {
     /// URL of the cloud API behind that proxy [default: the driver's endpoint]
     #[arg(long, value_name = "URL", requires = "routes")]
     pub(crate) upstream: Option<String>,
-}
-
-#[derive(Clone, Debug, Subcommand)]
-pub(crate) enum InitCommand {
-    /// Write a driver to start from: a small simulator that passes `driver check`, and a profile that uses it
-    #[command(after_help = INIT_CLOUD_EXAMPLES)]
-    Cloud(InitCloudOptions),
-}
-
-/// The programming language of a driver.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Language {
-    /// Python 3.10 or later with only its standard library
-    Python,
-    /// Rust: a separate project, with axum, tokio and serde_json
-    Rust,
-}
-
-#[derive(Clone, Debug, Args)]
-pub(crate) struct InitCloudOptions {
-    /// Name of the cloud and of the folder
-    pub(crate) name: String,
-    /// Programming language of the driver
-    #[arg(long, value_enum, default_value = "python")]
-    pub(crate) driver: Language,
-    /// Folder to write, which must not exist [default: the name of the cloud]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) out: Option<PathBuf>,
 }

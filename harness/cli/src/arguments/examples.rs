@@ -213,10 +213,6 @@ pub(super) const SCHEMA_EXAMPLES: &str = "\
 Example:
   ccm-conformance schema profile > profile.schema.json";
 
-pub(super) const INIT_CLOUD_EXAMPLES: &str = "\
-Example:
-  ccm-conformance init cloud acme             # writes ./acme";
-
 pub(super) const PACK_EXAMPLES: &str = "\
 Example:
   ccm-conformance submission pack conformance-results/report.yaml \\

@@ -1,52 +1,51 @@
 //! `init`: drafts the profile of a CCM from its manifests, so that it need not be written from nothing.
 
+mod arguments;
 mod cloud;
 mod container;
 mod draft;
 mod folder;
 mod write;
 
-use super::arguments::{InitCommand, InitOptions};
-use super::planning::planned;
+pub use arguments::{InitCloudOptions, InitCommand, InitOptions, Language};
 use draft::{Draft, short};
 use folder::{exists, put};
-use harness_config::{Profile, RunFile, Source, check_name, profile_schema, yaml};
+use harness_config::{Profile, RunFile, RunPlan, WantedCluster, check_name, profile_schema, yaml};
 use harness_core::bounded;
 use harness_core::check::chain;
 use harness_core::files::{self, built_in_folders_with};
 use harness_core::output;
-use harness_report::exit;
 use harness_session::ccm::WorkloadHint;
 use harness_session::{expected_boot, refused_objects};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitCode, Stdio};
+use std::process::{Command, Stdio};
 use write::{Written, written};
 
 /// How many bytes the manifests of a CCM may have.
 const AT_MOST: u64 = 16 << 20;
 
-/// Writes the profile, and prints what was guessed and what is still missing.
-pub(super) fn init(options: &InitOptions) -> ExitCode {
-    let made = match &options.what {
+/// Writes what the options ask for, and returns what was guessed and what is still missing. `planned` plans a run with the
+/// new profile; if it cannot, it prints the reason.
+///
+/// # Errors
+/// Manifests that cannot be used, or a folder that exists already.
+pub fn init<E>(
+    options: &InitOptions,
+    planned: impl FnOnce(RunFile) -> Result<RunPlan<WantedCluster>, E>,
+) -> Result<String, String> {
+    match &options.what {
         Some(InitCommand::Cloud(options)) => cloud::make(options),
-        None => make(options),
-    };
-    match made {
-        Ok(text) => {
-            output::err(text.trim_end_matches('\n'));
-            ExitCode::from(exit::CONFORMANT)
-        }
-        Err(why) => {
-            output::err(&format!("error: {why}"));
-            ExitCode::from(exit::USAGE)
-        }
+        None => make(options, planned),
     }
 }
 
-fn make(options: &InitOptions) -> Result<String, String> {
+fn make<E>(
+    options: &InitOptions,
+    planned: impl FnOnce(RunFile) -> Result<RunPlan<WantedCluster>, E>,
+) -> Result<String, String> {
     if let Some(name) = &options.name {
         check_name(name).map_err(|why| format!("--name '{name}': {why}"))?;
     }
@@ -80,7 +79,7 @@ fn make(options: &InitOptions) -> Result<String, String> {
     unknown.iter().for_each(|one| text.push_str(&format!("  {one}\n")));
     let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
     let over = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
-    let Ok(plan) = planned(&Source::Defaults, over) else {
+    let Ok(plan) = planned(over) else {
         output::err(text.trim_end_matches('\n'));
         return Err(format!("the profile has errors, see above; correct {profile}/profile.yaml"));
     };

@@ -1,10 +1,7 @@
 //! `init` with the vendors' own manifests, and with files that are not manifests.
 
-use super::make;
-use crate::arguments::{Cli, InitOptions};
-use clap::Parser;
-use harness_config::{Given, Ownership, RunFile};
-use harness_config::{Source, plan};
+use super::InitOptions;
+use harness_config::{Given, Ownership, RunFile, Source, plan};
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
@@ -19,6 +16,10 @@ fn options(manifests: &[PathBuf], folder: &TempDir) -> InitOptions {
         out: Some(folder.path().join("new")),
         ..InitOptions::default()
     }
+}
+
+fn make(options: &InitOptions) -> Result<String, String> {
+    super::make(options, |typed| plan(&Source::Defaults, Given { typed, ..Given::default() }))
 }
 
 /// The messages, the profile that is written, and its text.
@@ -147,32 +148,6 @@ fn the_variable_or_flag_that_may_say_where_the_cloud_is_is_named() {
         !text.contains("says where the cloud is") && !profile.contains("environment:"),
         "{text}{profile}"
     );
-}
-
-#[test]
-fn the_next_command_can_be_pasted() {
-    let folder = TempDir::new().expect("a folder");
-    let file = folder.path().join("ccm.yaml");
-    let text = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: ccm-linode, namespace: kube-system}\nspec: {template: {spec: \
-                {containers: [{name: ccm, image: 'example/ccm:v1', command: [/ccm, --cloud-provider=linode]}]}}}\n";
-    std::fs::write(&file, text).expect("written");
-    for (name, manifests, has_image) in [("hcloud", manifests("hcloud"), false), ("linode", file, true)] {
-        let options = InitOptions {
-            out: Some(folder.path().join(format!("my {name}"))),
-            ..options(&[manifests], &folder)
-        };
-        let said = make(&options).expect("a profile");
-        let lines: Vec<&str> = said.lines().filter(|line| line.starts_with("  ccm-conformance ")).collect();
-        let [plan, embedded, kind] = lines.as_slice() else { panic!("{said}") };
-        for line in &lines {
-            let words = shlex::split(line).expect("words of a shell");
-            Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
-        }
-        assert!(plan.contains(" plan --profile '/"), "its folder has a blank: {plan}");
-        assert!(embedded.contains(&format!(" --cluster embedded --binary ./{name}-ccm")), "{embedded}");
-        let image = if has_image { "" } else { " --image REFERENCE" };
-        assert!(kind.ends_with(&format!(" --cluster kind{image}")), "{kind}");
-    }
 }
 
 #[test]
