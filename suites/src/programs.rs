@@ -1,8 +1,10 @@
 //! The subcommands of `ccm-conformance` that are programs in their own right.
 
 use harness_cli::SubProgram;
-use harness_testkit::components::image_credentials::{RECORDER, REGISTRY, recorder_main, registry_main};
-use harness_testkit::components::network_proxy::tunnel;
+use harness_component_testkit::components::image_credentials::{
+    RECORDER, REGISTRY, recorder_main, registry_main,
+};
+use harness_component_testkit::components::network_proxy::tunnel;
 
 /// All of these subcommands, whether the help lists them or not.
 pub(crate) const PROGRAMS: &[SubProgram] = &[

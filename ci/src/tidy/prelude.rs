@@ -1,11 +1,10 @@
-//! Every item of the prelude for authors of checks has an example, or names the item whose example shows it.
+//! Every item of the preludes for authors of checks has an example, or names the item whose example shows it.
 
 use std::collections::BTreeMap;
 use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta, UseTree, Visibility};
 
-const PRELUDE: &str = "harness/testkit/src/prelude.rs";
-/// The crate of the prelude, which its own items begin with.
-const OWN: (&str, &str) = ("crate", "harness/testkit/src/");
+/// The crates with a prelude.
+const CRATES: [&str; 2] = ["testkit", "component-testkit"];
 /// Where an item is defined that its crate re-exports.
 const BASE: &str = "harness/core/src/";
 /// The line of an item that has no example of its own; the other item follows in brackets and backticks.
@@ -14,15 +13,24 @@ const LINK: &str = "Example: see [`";
 /// Documentation by the name of an item.
 type Documented = BTreeMap<String, String>;
 
-/// Checks the prelude and the documentation of its items.
+/// Checks the preludes and the documentation of their items.
 pub(super) fn check(sources: &BTreeMap<String, String>, findings: &mut Vec<String>) {
-    let Some(prelude) = sources.get(PRELUDE) else {
-        findings.push(format!("{PRELUDE} does not exist; if it has moved, change ci/src/tidy/prelude.rs"));
-        return;
-    };
+    for name in CRATES {
+        let own = format!("harness/{name}/src/");
+        match sources.get(&format!("{own}prelude.rs")) {
+            Some(prelude) => check_one(&own, prelude, sources, findings),
+            None => findings.push(format!(
+                "{own}prelude.rs does not exist; if it has moved, change ci/src/tidy/prelude.rs"
+            )),
+        }
+    }
+}
+
+/// Checks the prelude of the crate whose sources are in the folder `own`.
+fn check_one(own: &str, prelude: &str, sources: &BTreeMap<String, String>, findings: &mut Vec<String>) {
     let mut crates: BTreeMap<String, Documented> = BTreeMap::new();
     for export in exports(prelude).iter().filter(|export| !has_example(&export.docs)) {
-        let folders = [export.folder(), BASE.to_owned()];
+        let folders = [export.folder(own), BASE.to_owned()];
         for folder in &folders {
             crates.entry(folder.clone()).or_insert_with(|| documented_in(sources, folder));
         }
@@ -34,7 +42,7 @@ pub(super) fn check(sources: &BTreeMap<String, String>, findings: &mut Vec<Strin
         };
         let Some(docs) = docs_of(&export.name) else {
             findings.push(format!(
-                "{PRELUDE}: {} is defined neither in {} nor in {BASE}; write an example for it here",
+                "{own}prelude.rs: {} is defined neither in {} nor in {BASE}; write an example for it here",
                 export.name, folders[0]
             ));
             continue;
@@ -42,7 +50,7 @@ pub(super) fn check(sources: &BTreeMap<String, String>, findings: &mut Vec<Strin
         let linked = docs.split_once(LINK).and_then(|(_, rest)| rest.split('`').next()).and_then(docs_of);
         if !has_example(docs) && !linked.is_some_and(|docs| has_example(docs)) {
             findings.push(format!(
-                "{PRELUDE}: {} has no example; write one in its documentation, or '{LINK}NAME`]' with an item that has one",
+                "{own}prelude.rs: {} has no example; write one in its documentation, or '{LINK}NAME`]' with an item that has one",
                 export.name
             ));
         }
@@ -63,10 +71,10 @@ struct Export {
 }
 
 impl Export {
-    /// The folder with the sources of its crate.
-    fn folder(&self) -> String {
-        match self.of == OWN.0 {
-            true => OWN.1.to_owned(),
+    /// The folder with the sources of its crate; `own` is that of the prelude.
+    fn folder(&self, own: &str) -> String {
+        match self.of == "crate" {
+            true => own.to_owned(),
             false => format!("harness/{}/src/", self.of.trim_start_matches("harness_")),
         }
     }
@@ -97,7 +105,8 @@ fn leaves(tree: &UseTree, of: &mut String, names: &mut Vec<String>) {
         UseTree::Name(name) => names.push(name.ident.to_string()),
         UseTree::Rename(name) => names.push(name.ident.to_string()),
         UseTree::Group(group) => group.items.iter().for_each(|tree| leaves(tree, of, names)),
-        UseTree::Glob(_) => names.push("*".to_owned()),
+        // The other prelude, which is checked as well.
+        UseTree::Glob(_) => {}
     }
 }
 
@@ -162,7 +171,8 @@ mod tests {
 
     fn found(prelude: &str, testkit: &str, core: &str) -> Vec<String> {
         let sources = [
-            (PRELUDE, prelude),
+            ("harness/component-testkit/src/prelude.rs", "pub use harness_testkit::prelude::*;"),
+            ("harness/testkit/src/prelude.rs", prelude),
             ("harness/testkit/src/a.rs", testkit),
             ("harness/core/src/words.rs", core),
             ("harness/core/src/secrets/mod.rs", "//! Text.\n//!\n//! ```\n//! let a = 1;\n//! ```"),
@@ -218,6 +228,6 @@ mod tests {
         );
         let mut findings = Vec::new();
         check(&BTreeMap::new(), &mut findings);
-        assert_eq!(findings.len(), 1);
+        assert_eq!(findings.len(), CRATES.len());
     }
 }

@@ -191,7 +191,10 @@ impl CheckCx {
 
     /// Pods are refused in a namespace until the controller manager has created its default service account; on a new
     /// cluster that takes some seconds.
-    pub(super) async fn service_account_made(&self, namespace: &str) -> Verdict {
+    ///
+    /// # Errors
+    /// When it is not created in time.
+    pub async fn service_account_made(&self, namespace: &str) -> Verdict {
         let api: Api<ServiceAccount> = Api::namespaced(self.client.clone(), namespace);
         let made = async |seen: &mut String| {
             *seen = "the service account 'default' does not exist".to_owned();

@@ -240,8 +240,18 @@ impl CheckCx {
     }
 
     /// The running environment.
-    pub(crate) fn session(&self) -> &Session {
+    pub fn session(&self) -> &Session {
         &self.session
+    }
+
+    /// The check's own client of the API server.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// What waits for the objects of subjects in other crates.
+    pub fn probe(&self) -> &Probe {
+        &self.probe
     }
 
     /// Waits for a claim about something; a failure includes the cloud's last calls about that.

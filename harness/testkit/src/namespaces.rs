@@ -56,7 +56,10 @@ impl CheckCx {
     }
 
     /// This check's namespace, created on first use; it is removed when the check ends.
-    pub(super) async fn namespace(&self) -> Result<String, CheckError> {
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn namespace(&self) -> Result<String, CheckError> {
         self.made_namespace(&self.namespace, self.prefix.clone()).await
     }
 

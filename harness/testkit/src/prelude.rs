@@ -3,8 +3,8 @@
 //! Every item has an example, where it is defined or here. It is here if the documentation of the item is also part of a
 //! schema, or if the item is defined in a crate that does not know checks. `cargo xtask tidy` reports items without one.
 //!
-//! Additional items for the suites of image credential providers, network proxies and CSI migration are in
-//! [`crate::components`], one module each.
+//! Suites of image credential providers, network proxies and CSI migration begin with the prelude of
+//! `harness-component-testkit`, which has all of this and more.
 
 pub use crate::matchers::{
     addressed, at_least_one, expected_labels, has_addresses, has_labels, initialised, initialised_as,
@@ -12,14 +12,13 @@ pub use crate::matchers::{
     publishes_nothing, reaches, targets, untouched, waits_to_be_deleted,
 };
 pub use crate::{
-    Account, Barrier, Calls, Check, CheckCx, CsiCall, CsiCluster, CsiMigration, DIAL_LIMIT, Destination,
-    EventsOf, Fault, FaultPlan, Frozen, Grant, ImageCredentialProvider, Lease, Loss, Machine, MachinePlan,
-    Node, NodePlan, Peer, ProxyProcesses, Pull, Reader, Ready, Replica, Right, Rollout, SecurePort,
-    StoredVolume, Subject, Suite, Trial, Tried, Way, address, all_stay, answers, as_before, callers,
-    can_be_read, departs, ends, has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced,
-    is_up, keeps_route, keeps_running, leads_to, machine, met_by, no_calls, none, nothing_lost, refused,
-    refuses, reported_only_by, rolled_out, runs, runs_on_two_machines, serves, shows, shows_nothing,
-    some_calls, started, stays_up, still_runs, taint, taken_over, tells, tells_by, tells_of, transitions_of,
+    Account, Barrier, Calls, Check, CheckCx, Destination, EventsOf, Fault, FaultPlan, Frozen, Grant, Lease,
+    Loss, Machine, MachinePlan, Node, NodePlan, Reader, Ready, Replica, Right, Rollout, SecurePort, Subject,
+    Suite, Trial, Tried, address, all_stay, answers, as_before, callers, can_be_read, departs, ends,
+    has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced, is_up, keeps_route,
+    keeps_running, leads_to, machine, met_by, no_calls, none, nothing_lost, refused, refuses,
+    reported_only_by, rolled_out, runs, runs_on_two_machines, serves, shows, shows_nothing, some_calls,
+    started, stays_up, still_runs, taint, taken_over, tells, tells_by, tells_of, transitions_of,
     uninitialised, uninitialized, unless_it_ends, warns,
 };
 pub use harness_core::check::{

@@ -294,6 +294,24 @@ impl CheckCx {
     }
 }
 
+impl CheckCx {
+    /// Gives a group of users a permission until the check ends: a ClusterRole with these rules and a binding, both named
+    /// like the check.
+    ///
+    /// # Errors
+    /// When the API server refuses.
+    pub async fn allows_group(&self, group: &str, rules: serde_json::Value) -> Verdict {
+        let name = self.prefix.clone();
+        self.on_end(Undo::Right(name.clone()));
+        put(&Api::<ClusterRole>::all(self.client.clone()), &name, json!({"rules": rules})).await?;
+        let binding = json!({
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": group}],
+        });
+        put(&Api::<ClusterRoleBinding>::all(self.client.clone()), &name, binding).await
+    }
+}
+
 fn named(name: &str) -> kube::api::ObjectMeta {
     kube::api::ObjectMeta { name: Some(name.to_owned()), ..Default::default() }
 }

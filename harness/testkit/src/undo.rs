@@ -1,7 +1,7 @@
 //! The undo steps of a check, in reverse order.
 
 use super::CheckCx;
-use super::undo_steps::Undo;
+use super::undo_steps::{Undo, UndoStep};
 use harness_clusters::PowerOp;
 use std::future::Future;
 use tokio::task::AbortHandle;
@@ -15,7 +15,8 @@ use tokio::task::AbortHandle;
 fn steps(made: Vec<Undo>) -> Vec<Vec<Undo>> {
     let turn = |undo: &Undo| match undo {
         Undo::Fault(_) | Undo::Barrier(_) | Undo::Settings(_) | Undo::Watches | Undo::Reach => 0,
-        Undo::Frozen { .. } | Undo::Power(_) | Undo::Cloudless(_) => 0,
+        Undo::Frozen { .. } | Undo::Power(_) => 0,
+        Undo::Step(step) if step.is_first => 0,
         Undo::Ccm { .. } | Undo::Newcomers | Undo::Crash => 1,
         _ => 2,
     };
@@ -50,6 +51,16 @@ async fn undo_all<F: Future<Output = Result<(), String>>>(
 impl CheckCx {
     pub(super) fn on_end(&self, undo: Undo) {
         self.undo.lock().expect("no holder of this lock panics").push(undo);
+    }
+
+    /// Undoes what a subject in another crate has done when the check ends, in reverse order.
+    pub fn undo_at_end(&self, step: UndoStep) {
+        self.on_end(Undo::Step(step));
+    }
+
+    /// Removes a step that the check itself has carried out.
+    pub fn already_undone(&self, step: &UndoStep) {
+        self.is_undone(&Undo::Step(step.clone()));
     }
 
     pub(super) fn is_to_be_undone(&self, undo: &Undo) -> bool {
@@ -119,16 +130,12 @@ impl CheckCx {
             Undo::Replaced => self.undo_replaced().await,
             Undo::Releases => self.undo_releases().await,
             Undo::Power(machines) => self.power(&machines, PowerOp::On).await,
-            Undo::ImageCredentials { machine, setup } => self.undo_image_credentials(&machine, &setup).await,
-            Undo::DirectWay(to) => self.undo_direct_way(&to).await,
-            Undo::Proxy(documents) => self.undo_proxy(&documents).await,
-            Undo::Applied(documents) => self.undo_applied(&documents).await,
-            Undo::Cloudless(machine) => self.undo_cloudless(&machine).await,
             Undo::Reach => self.undo_reach().await,
             Undo::Frozen { node, id } => self.undo_frozen(&node, &id).await,
             Undo::Lease { namespace, name } => self.undo_lease(&namespace, &name).await,
             Undo::Watches => self.undo_watches().await,
             Undo::Cold => self.undo_cold().await,
+            Undo::Step(step) => step.carry_out(self).await,
         }
     }
 }

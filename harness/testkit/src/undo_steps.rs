@@ -1,8 +1,9 @@
 //! The undo steps of a check, as data.
 
+use super::CheckCx;
 use super::account::Account;
+use futures::future::LocalBoxFuture;
 use harness_clouds::Settings;
-use harness_components::image_credentials::NodeSetup;
 use harness_core::check::chain;
 use harness_core::probe::{ReadError, poll};
 use k8s_openapi::api::core::v1::Service;
@@ -11,6 +12,7 @@ use kube::api::{Api, DeleteParams, Preconditions};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// A Service, for cleanup: the uid distinguishes it from another one of the same name.
@@ -76,16 +78,6 @@ pub(super) enum Undo {
     Replaced,
     /// Remove the blocks of connections to the API server.
     Reach,
-    /// Remove an image credential provider from a machine's kubelet.
-    ImageCredentials { machine: String, setup: NodeSetup },
-    /// Restore the direct connection from the control plane to these.
-    DirectWay(Vec<String>),
-    /// Restore server or agents of a network proxy.
-    Proxy(Vec<Value>),
-    /// Remove objects that a check applied.
-    Applied(Vec<Value>),
-    /// Restore the connection of a machine to the cloud.
-    Cloudless(String),
     /// Switch machines on again.
     Power(Vec<String>),
     /// Resume a process that was frozen.
@@ -98,6 +90,56 @@ pub(super) enum Undo {
     Releases,
     /// Remove the CCM as shipped and set up the pod network.
     Cold,
+    /// A step of a subject in another crate.
+    Step(UndoStep),
+}
+
+type UndoFn = dyn for<'a> Fn(&'a CheckCx) -> LocalBoxFuture<'a, Result<(), String>> + Send + Sync;
+
+/// How to undo what a subject in another crate has done, see [`CheckCx::undo_at_end`].
+#[derive(Clone)]
+pub struct UndoStep {
+    what: String,
+    pub(super) is_first: bool,
+    undo: Arc<UndoFn>,
+}
+
+impl UndoStep {
+    /// A step; `what` describes it, as in "deleting Pod a/b", and distinguishes it from the check's other steps.
+    pub fn new(
+        what: impl Into<String>,
+        undo: impl for<'a> Fn(&'a CheckCx) -> LocalBoxFuture<'a, Result<(), String>> + Send + Sync + 'static,
+    ) -> UndoStep {
+        UndoStep { what: what.into(), is_first: false, undo: Arc::new(undo) }
+    }
+
+    /// The same step, before those that remove objects: for what would get in their way.
+    #[must_use]
+    pub fn first(self) -> UndoStep {
+        UndoStep { is_first: true, ..self }
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    /// The reason why it is not undone.
+    pub async fn carry_out(&self, cx: &CheckCx) -> Result<(), String> {
+        (self.undo)(cx).await
+    }
+}
+
+impl PartialEq for UndoStep {
+    fn eq(&self, other: &UndoStep) -> bool {
+        self.what == other.what
+    }
+}
+
+impl Eq for UndoStep {}
+
+impl fmt::Debug for UndoStep {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
 }
 
 impl fmt::Display for Undo {
@@ -129,19 +171,13 @@ impl fmt::Display for Undo {
             Undo::Trial(name) => write!(f, "removing the CCM {name} that the check ran by itself"),
             Undo::Replaced => f.write_str("removing the replica whose credential was replaced"),
             Undo::Reach => f.write_str("making the API server reachable again"),
-            Undo::ImageCredentials { machine, .. } => {
-                write!(f, "removing the image credential provider from the kubelet of {machine}")
-            }
-            Undo::DirectWay(machines) => write!(f, "opening the direct way to {} again", machines.join(", ")),
-            Undo::Proxy(_) => f.write_str("restoring the network proxy"),
-            Undo::Applied(_) => f.write_str("deleting the objects that the check applied"),
-            Undo::Cloudless(machine) => write!(f, "letting {machine} reach the cloud again"),
             Undo::Power(machines) => write!(f, "switching {} on again", machines.join(", ")),
             Undo::Frozen { node, .. } => write!(f, "thawing the frozen process on {node}"),
             Undo::Lease { namespace, name } => write!(f, "deleting Lease {namespace}/{name}"),
             Undo::Watches => f.write_str("letting the watches of the CCM begin again"),
             Undo::Releases => f.write_str("removing both releases of the upgrade"),
             Undo::Cold => f.write_str("removing the CCM as shipped and setting up the pod network"),
+            Undo::Step(step) => f.write_str(&step.what),
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The annotations that a cluster sets on CSINodes, claims and volumes (contract CSIM-01, -02).
 
 use futures::future::try_join_all;
-use harness_testkit::components::CsiDriver;
-use harness_testkit::components::csi_migration::{
+use harness_component_testkit::components::CsiDriver;
+use harness_component_testkit::components::csi_migration::{
     MIGRATED_PLUGINS, MIGRATED_TO, Moved, PROVISIONED_BY, STORAGE_PROVISIONER, moved,
 };
-use harness_testkit::prelude::*;
+use harness_component_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 async fn lists_all_seven(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let all: BTreeSet<&str> = CsiDriver::ALL.iter().map(|driver| moved(*driver).in_tree).collect();
     for place in cluster.workers.iter().chain([&cluster.plane]) {
@@ -87,7 +87,7 @@ pub(super) fn names_driver(claim: &Value, moved: &Moved) -> Result<(), String> {
 }
 
 async fn marks_claims(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let all = csi.moved();
     claims(&cluster, &all).await?;
@@ -104,7 +104,7 @@ async fn marks_claims(cx: &CheckCx) -> Verdict {
 }
 
 async fn marks_claims_of_before(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let all = csi.moved();
     let volumes = all.iter().map(|moved| {
@@ -133,7 +133,7 @@ async fn marks_claims_of_before(cx: &CheckCx) -> Verdict {
 }
 
 async fn marks_provisioned(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     csi.has_provisioner()?;
     let cluster = csi.on_a_cluster().await?;
     let all = csi.moved();
@@ -160,7 +160,7 @@ async fn marks_provisioned(cx: &CheckCx) -> Verdict {
 }
 
 async fn marks_none_by_hand(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let all = csi.moved();
     let volumes = all.iter().map(|moved| {

@@ -2,8 +2,8 @@
 
 use super::annotations::{claim, class, names_driver, short};
 use futures::future::try_join_all;
-use harness_testkit::components::csi_migration::{Moved, ZONE};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::csi_migration::{Moved, ZONE};
+use harness_component_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ async fn created(
 }
 
 async fn names_the_file_system(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let drivers = drivers(&csi, |moved| moved.fs_type)?;
     let cluster = csi.on_a_cluster().await?;
     let about =
@@ -139,7 +139,7 @@ fn zones(call: &CsiCall, key: &str) -> (BTreeSet<String>, BTreeSet<String>) {
 
 /// Checks that each driver is asked for these zones and that no zone is passed as a parameter.
 async fn asks_for(cx: &CheckCx, expected: &[&str], more: impl Fn(&Moved) -> Value) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let drivers = drivers(&csi, |moved| moved.zones && moved.zone.is_some())?;
     let cluster = csi.on_a_cluster().await?;
     let about = ("a class with zones asks for a volume", "a CreateVolume for the claim");
@@ -172,7 +172,7 @@ async fn allows_topologies(cx: &CheckCx) -> Verdict {
 }
 
 async fn refuses_both(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let drivers = drivers(&csi, |moved| moved.zones)?;
     let cluster = csi.on_a_cluster().await?;
     let both =

@@ -1,7 +1,7 @@
 //! The handles with which drivers identify volumes (contract CSIM-04).
 
-use harness_testkit::components::csi_migration::{Moved, Place, Vector, moved, vectors};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::csi_migration::{Moved, Place, Vector, moved, vectors};
+use harness_component_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("CSIM-04", |cx| Box::pin(kubelets_know_handles(cx))).with_csi_drivers(),
@@ -71,7 +71,7 @@ async fn are_called(
 }
 
 async fn kubelets_know_handles(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let cases = cases(&cluster, csi.moved());
     have_pods(&cluster, &cases).await?;
@@ -79,7 +79,7 @@ async fn kubelets_know_handles(cx: &CheckCx) -> Verdict {
 }
 
 async fn controllers_know_handles(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let cases = cases(&cluster, cluster.attached().await?);
     have_pods(&cluster, &cases).await?;

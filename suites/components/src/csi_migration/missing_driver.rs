@@ -1,8 +1,8 @@
 //! Pods whose volume has no driver on their Node (contract CSIM-08).
 
-use harness_testkit::components::CsiDriver;
-use harness_testkit::components::csi_migration::{Moved, moved};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::CsiDriver;
+use harness_component_testkit::components::csi_migration::{Moved, moved};
+use harness_component_testkit::prelude::*;
 use serde_json::{Value, json};
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ async fn lacking(
 }
 
 async fn waits(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let (moved, node, limit) = lacking(cx, &cluster, &csi.moved()).await?;
     let driver = moved.driver.as_str();

@@ -9,7 +9,7 @@ mod missing_driver;
 mod stored_volumes;
 mod topology;
 
-use harness_testkit::prelude::*;
+use harness_component_testkit::prelude::*;
 
 /// The suite `csi-migration`.
 pub const SUITE: Suite = Suite {

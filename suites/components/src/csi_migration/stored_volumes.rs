@@ -1,8 +1,8 @@
 //! What is stored, and where the translation is visible: attachments and calls (contract CSIM-03, -07).
 
 use super::annotations::short;
-use harness_testkit::components::csi_migration::Moved;
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::csi_migration::Moved;
+use harness_component_testkit::prelude::*;
 use serde_json::{Value, json};
 
 const ATTACHMENTS: &str = "/apis/storage.k8s.io/v1/volumeattachments";
@@ -14,7 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 async fn stays_as_written(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let all = csi.moved();
     let volumes: Vec<StoredVolume> = all
@@ -64,7 +64,7 @@ async fn attachment(
 }
 
 async fn is_attached_by_the_driver(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let all = cluster.attached().await?;
     let volumes = all.iter().map(|moved| {
@@ -89,7 +89,7 @@ async fn is_attached_by_the_driver(cx: &CheckCx) -> Verdict {
 }
 
 async fn attaches_inline(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let cluster = csi.on_a_cluster().await?;
     let all = cluster.attached().await?;
     let id = |moved: &Moved| format!("vol-{}-{}", cx.prefix(), short(moved));

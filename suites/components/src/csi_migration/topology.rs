@@ -1,7 +1,7 @@
 //! Zones of volumes, and on which Nodes Pods run (contract CSIM-05).
 
-use harness_testkit::components::csi_migration::{Moved, ZONE};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::csi_migration::{Moved, ZONE};
+use harness_component_testkit::prelude::*;
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ fn volume(cx: &CheckCx, moved: Moved, name: &str, zone: &str, by: By) -> StoredV
 }
 
 async fn lands(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let drivers = zoned(&csi)?;
     let cluster = csi.on_a_cluster().await?;
     let mut wanted = Vec::new();
@@ -67,7 +67,7 @@ async fn lands(cx: &CheckCx) -> Verdict {
 }
 
 async fn waits(cx: &CheckCx) -> Verdict {
-    let csi = cx.csi_migration()?;
+    let csi = CsiMigration::of(cx)?;
     let drivers = zoned(&csi)?;
     let cluster = csi.on_a_cluster().await?;
     let moved = drivers[0];

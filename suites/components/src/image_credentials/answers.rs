@@ -1,7 +1,7 @@
 //! The requests that a plugin reads and the answers that it writes (contract CREDP-01 to -04, -11).
 
-use harness_testkit::components::image_credentials::{Answer, Fault};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::image_credentials::{Answer, Fault};
+use harness_component_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("CREDP-01", |cx| Box::pin(answers_each_image(cx))).without_a_cluster(),
@@ -34,7 +34,7 @@ pub(super) fn shown(answer: &Answer) -> String {
 }
 
 async fn answers_each_image(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     for image in plugin.images() {
         plugin.asked_for(image).answered().await?;
     }
@@ -43,7 +43,7 @@ async fn answers_each_image(cx: &CheckCx) -> Verdict {
 
 async fn reads_to_the_end(cx: &CheckCx) -> Verdict {
     const PIECES: usize = 3;
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let whole = plugin.asked().answered().await?;
     let seen = match plugin.asked().in_pieces(PIECES).answered().await {
         Err(CheckError::Violation(violation)) => violation.seen,
@@ -58,7 +58,7 @@ async fn reads_to_the_end(cx: &CheckCx) -> Verdict {
 }
 
 async fn writes_one_answer(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     // An output that is not an answer fails here.
     for image in plugin.images().iter().chain(plugin.without()) {
         plugin.asked_for(image).answered().await?;
@@ -67,7 +67,7 @@ async fn writes_one_answer(cx: &CheckCx) -> Verdict {
 }
 
 async fn answers_in_the_version(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let versions = plugin.versions();
     cx.record("versions", versions.join(", "));
     for version in versions {
@@ -81,7 +81,7 @@ async fn answers_in_the_version(cx: &CheckCx) -> Verdict {
 }
 
 async fn has_known_fields(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     for image in plugin.images().iter().chain(plugin.without()) {
         let answer = plugin.asked_for(image).answered().await?;
         let promise = format!("its answer for {image} can be decoded strictly");
@@ -92,7 +92,7 @@ async fn has_known_fields(cx: &CheckCx) -> Verdict {
 }
 
 async fn starts_a_kubelet(cx: &CheckCx) -> Verdict {
-    let wrong = cx.image_credentials_lint()?;
+    let wrong = ImageCredentialProvider::lint(cx)?;
     if wrong.is_empty() {
         return Ok(());
     }

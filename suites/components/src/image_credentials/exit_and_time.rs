@@ -2,8 +2,10 @@
 
 use super::answers::shown;
 use super::scope::matching;
-use harness_testkit::components::image_credentials::{Answer, Behaviour, Ended, Execution, StandIn};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::image_credentials::{
+    Answer, Behaviour, Ended, Execution, StandIn,
+};
+use harness_component_testkit::prelude::*;
 use std::time::Duration;
 
 pub(super) const CHECKS: &[Check] = &[
@@ -29,7 +31,7 @@ const REQUEST: &str = "CredentialProviderRequest";
 const PROMPT: Duration = Duration::from_secs(10);
 
 async fn ends_well(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     for image in plugin.images().iter().chain(plugin.without()) {
         let execution = plugin.asked_for(image).executed().await?;
         if !execution.succeeded() {
@@ -50,7 +52,7 @@ fn fails_well(execution: &Execution) -> bool {
 }
 
 async fn refuses_nonsense(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     plugin.asked().answered().await?;
     for (what, input) in [("nothing", ""), ("half a request", "{\"kind\": \"CredentialProviderReq")] {
         let execution = plugin.asked().with_input(input.as_bytes()).executed().await?;
@@ -66,7 +68,7 @@ async fn refuses_nonsense(cx: &CheckCx) -> Verdict {
 /// Checks that the plugin fails with a reason when its cloud behaves like this. A plugin that needs no cloud
 /// may succeed.
 async fn fails_with(cx: &CheckCx, behaviour: Behaviour) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let cloud = plugin.cloud_that(behaviour).await?;
     let usual = plugin.asked().answered().await?;
     let execution = plugin.asked().before(&cloud).executed().await?;
@@ -103,7 +105,7 @@ fn has_all_the_same(plugin: &ImageCredentialProvider<'_>, execution: &Execution,
 }
 
 async fn ends_by_itself(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let execution = plugin.asked().executed().await?;
     match execution.ended {
         Ended::Code(_) => Ok(()),
@@ -112,7 +114,7 @@ async fn ends_by_itself(cx: &CheckCx) -> Verdict {
 }
 
 async fn is_prompt(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let usual = plugin.asked().executed().await?;
     let mut executions = vec![("usually", usual)];
     let mut observed = Ok(());
@@ -136,7 +138,7 @@ async fn is_prompt(cx: &CheckCx) -> Verdict {
 }
 
 async fn works_ten_times(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let images: Vec<&String> = plugin.images().iter().cycle().take(AT_ONCE).collect();
     let all = images.iter().map(|image| plugin.asked_for(image).answered());
     let answers = futures::future::join_all(all).await;
@@ -161,7 +163,7 @@ async fn works_ten_times(cx: &CheckCx) -> Verdict {
 }
 
 async fn needs_no_home(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let answer = plugin.asked().without_home().answered().await?;
     let image = &plugin.images()[0];
     if matching(&answer, image).is_none() {
@@ -172,7 +174,7 @@ async fn needs_no_home(cx: &CheckCx) -> Verdict {
 }
 
 async fn keeps_its_secrets(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let mut known = plugin.secrets();
     let usual = plugin.asked().answered().await?;
     known.extend(

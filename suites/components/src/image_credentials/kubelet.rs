@@ -2,8 +2,8 @@
 //! can be given a plugin: kind.
 
 use super::scope::foreign;
-use harness_testkit::components::image_credentials::{PUBLIC, PluginExecution, go_duration};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::image_credentials::{PUBLIC, PluginExecution, go_duration};
+use harness_component_testkit::prelude::*;
 use std::collections::BTreeSet;
 use std::time::Instant;
 
@@ -29,8 +29,8 @@ fn kept(plugin: &ImageCredentialProvider<'_>, seen: &PluginExecution) -> f64 {
 }
 
 async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
-    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    let plugin = ImageCredentialProvider::of(cx)?;
+    let kubelet = PullingKubelet::with(&plugin, &[]).await?;
     let began = Instant::now();
     let first = &plugin.images()[0];
     for _ in 0..PULLS {
@@ -72,8 +72,8 @@ fn public_image_of_same_registry(image: &str) -> String {
 }
 
 async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
-    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    let plugin = ImageCredentialProvider::of(cx)?;
+    let kubelet = PullingKubelet::with(&plugin, &[]).await?;
     let (private, public) = (&plugin.images()[0], public_image_of_same_registry(&plugin.images()[0]));
     let away = kubelet.loses_the_cloud().await?;
     // The plugin may have the credentials without calling its cloud.
@@ -87,12 +87,12 @@ async fn costs_no_other_image(cx: &CheckCx) -> Verdict {
 }
 
 async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     // The name of a node is not a registry.
     let registries = foreign(&plugin).into_iter().filter(|image| !image.starts_with("localhost/"));
     let foreign: BTreeSet<String> = registries.map(|image| public_image_of_same_registry(&image)).collect();
     let foreign: Vec<&str> = foreign.iter().map(String::as_str).collect();
-    let kubelet = cx.kubelet_with(&plugin, &foreign).await?;
+    let kubelet = PullingKubelet::with(&plugin, &foreign).await?;
     // This shows that the plugin is run.
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
     for image in &foreign {
@@ -111,8 +111,8 @@ async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
 }
 
 async fn is_given_a_token(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
-    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    let plugin = ImageCredentialProvider::of(cx)?;
+    let kubelet = PullingKubelet::with(&plugin, &[]).await?;
     if !kubelet.gives_tokens() {
         return Err(CheckError::NotObservable("kubelets give plugins tokens since 1.34".to_owned()));
     }
@@ -137,8 +137,8 @@ async fn is_given_a_token(cx: &CheckCx) -> Verdict {
 }
 
 async fn is_counted(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
-    let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+    let plugin = ImageCredentialProvider::of(cx)?;
+    let kubelet = PullingKubelet::with(&plugin, &[]).await?;
     kubelet.has_pulled(&plugin.images()[0], " with its credentials").await?;
     cx.record("users", kubelet.users().await?.into_iter().collect::<Vec<_>>().join(", "));
     let metrics = kubelet.metrics().await?;

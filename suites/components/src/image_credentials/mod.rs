@@ -6,7 +6,7 @@ mod exit_and_time;
 mod kubelet;
 mod scope;
 
-use harness_testkit::prelude::*;
+use harness_component_testkit::prelude::*;
 
 /// The suite `image-credentials`.
 pub const SUITE: Suite = Suite {

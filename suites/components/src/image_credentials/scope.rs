@@ -1,8 +1,10 @@
 //! For which images and for how long an answer is valid (contract CREDP-05, -06, -07, -14).
 
 use super::answers::{shown, without};
-use harness_testkit::components::image_credentials::{Answer, CacheKeyType, Fault, Pattern, foreign_to};
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::image_credentials::{
+    Answer, CacheKeyType, Fault, Pattern, foreign_to,
+};
+use harness_component_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("CREDP-05", |cx| Box::pin(names_a_key_type(cx))).without_a_cluster(),
@@ -35,7 +37,7 @@ pub(super) fn foreign(plugin: &ImageCredentialProvider<'_>) -> Vec<String> {
 }
 
 async fn names_a_key_type(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     for image in plugin.images().iter().chain(plugin.without()) {
         let answer = plugin.asked_for(image).answered().await?;
         let promise = format!("its answer for {image} says for which images it is cached");
@@ -46,7 +48,7 @@ async fn names_a_key_type(cx: &CheckCx) -> Verdict {
 }
 
 async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let all = plugin.images();
     let (mut shared, mut widest) = (false, None);
     // An answer without credentials that is cached for other images as well withholds credentials from them.
@@ -91,7 +93,7 @@ async fn serves_what_it_is_cached_for(cx: &CheckCx) -> Verdict {
 }
 
 async fn names_a_duration(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     for image in plugin.images().iter().chain(plugin.without()) {
         let answer = plugin.asked_for(image).answered().await?;
         let promise = format!("its answer for {image} says for how long it is cached, or leaves that out");
@@ -102,7 +104,7 @@ async fn names_a_duration(cx: &CheckCx) -> Verdict {
 }
 
 async fn outlives_its_cache(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let Some(lives) = plugin.credential_lifetime() else {
         let why =
             "the profile does not say how long a credential lives (imageCredentials.credentialLifetime)";
@@ -136,7 +138,7 @@ pub(super) fn matching<'a>(answer: &'a Answer, image: &str) -> Option<&'a str> {
 }
 
 async fn has_credentials(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     for image in plugin.images() {
         let answer = plugin.asked_for(image).answered().await?;
         if matching(&answer, image).is_none() {
@@ -152,7 +154,7 @@ async fn has_credentials(cx: &CheckCx) -> Verdict {
 }
 
 async fn keeps_to_its_registries(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     for image in plugin.images().iter().chain(plugin.without()) {
         let answer = plugin.asked_for(image).answered().await?;
         for key in answer.auth.keys() {
@@ -187,7 +189,7 @@ fn sound(plugin: &ImageCredentialProvider<'_>, image: &str, key: &str) -> Verdic
 }
 
 async fn says_that_it_has_none(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     if plugin.without().is_empty() {
         let why = "the profile names no image that it is asked for in vain (imageCredentials.without)";
         return Err(CheckError::NotObservable(why.to_owned()));
@@ -209,12 +211,12 @@ async fn says_that_it_has_none(cx: &CheckCx) -> Verdict {
 }
 
 async fn keeps_the_token(cx: &CheckCx) -> Verdict {
-    let plugin = cx.image_credential_provider()?;
+    let plugin = ImageCredentialProvider::of(cx)?;
     let Some((token, by_token)) = plugin.token() else {
         return Err(CheckError::NotObservable("the configuration has it given no token".to_owned()));
     };
     let execution = plugin.asked().executed().await?;
-    if let harness_testkit::components::image_credentials::Ended::NotStarted(_) = &execution.ended {
+    if let harness_component_testkit::components::image_credentials::Ended::NotStarted(_) = &execution.ended {
         return Err(plugin.violation(
             "it answers a request with a token",
             "an answer, or a reason why not",

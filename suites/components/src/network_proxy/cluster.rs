@@ -1,7 +1,7 @@
 //! How an API server uses a proxy while the direct route is closed (contract ANP-03 to -06, -08, -10). Needs
 //! a cluster whose API server has an egress selector: kind.
 
-use harness_testkit::prelude::*;
+use harness_component_testkit::prelude::*;
 use serde_json::json;
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ const TAKEN: &str = "apiserver_egress_dialer_dial_duration_seconds_count";
 const FAILURES: &str = "apiserver_egress_dialer_dial_failure_count";
 
 async fn goes_through(cx: &CheckCx, way: Way) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     let promise = format!("{way} works with the direct way closed");
@@ -56,7 +56,7 @@ async fn has_no_logs(cx: &CheckCx, peer: &Peer<'_>, without: &str) -> Verdict {
         }
         Ok(_) => {
             let promise = format!("{without} nothing reaches a Node");
-            Err(cx.network_proxy()?.violation(
+            Err(NetworkProxy::of(cx)?.violation(
                 &promise,
                 "no logs",
                 "logs, so there is another way than the proxy",
@@ -66,13 +66,13 @@ async fn has_no_logs(cx: &CheckCx, peer: &Peer<'_>, without: &str) -> Verdict {
 }
 
 async fn does_without_agents(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;
     cluster.agents_go().await?;
     has_no_logs(cx, &peer, "without agents").await?;
-    let took = cx.reads_and_writes().await;
+    let took = reads_and_writes(cx).await;
     let took = took.map_err(|why| {
         proxy.violation("without agents objects are read and written", "Nodes listed, a ConfigMap made", why)
     })?;
@@ -81,18 +81,18 @@ async fn does_without_agents(cx: &CheckCx) -> Verdict {
 }
 
 async fn takes_agents_back(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;
-    let since = cx.api_server_counts(STARTED).await?;
+    let since = api_server_counts(cx, STARTED).await?;
     cluster.agents_go().await?;
     has_no_logs(cx, &peer, "without agents").await?;
     cluster.agents_come().await?;
     for way in Way::ALL {
         peer.is_reached(way, "agents that are back serve everything", BACK).await?;
     }
-    let now = cx.api_server_counts(STARTED).await?;
+    let now = api_server_counts(cx, STARTED).await?;
     if now != since {
         let promise = "the API server need not be started again";
         return Err(proxy.violation(promise, &json!(since).to_string(), json!(now).to_string()));
@@ -101,12 +101,12 @@ async fn takes_agents_back(cx: &CheckCx) -> Verdict {
 }
 
 async fn is_counted(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;
-    let taken = cx.api_server_counts(TAKEN).await?;
-    let (started, before) = (cx.api_server_counts(STARTS).await?, cx.api_server_counts(FAILURES).await?);
+    let taken = api_server_counts(cx, TAKEN).await?;
+    let (started, before) = (api_server_counts(cx, STARTS).await?, api_server_counts(cx, FAILURES).await?);
     let ours = |all: &std::collections::BTreeMap<String, f64>| {
         let ours = all.iter().filter(|(series, _)| {
             let by =
@@ -130,7 +130,7 @@ async fn is_counted(cx: &CheckCx) -> Verdict {
     }
     cluster.agents_go().await?;
     has_no_logs(cx, &peer, "without agents").await?;
-    let after = cx.api_server_counts(FAILURES).await?;
+    let after = api_server_counts(cx, FAILURES).await?;
     let staged =
         after.keys().any(|series| series.contains("stage=\"proxy\"") || series.contains("stage=\"connect\""));
     cx.record("failures", format!("{} before, {} after", ours(&before), ours(&after)));
@@ -146,7 +146,7 @@ async fn is_counted(cx: &CheckCx) -> Verdict {
 }
 
 async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     peer.is_reached(Way::Exec, "programs can be executed before", OPENS).await?;
@@ -168,7 +168,7 @@ async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
 }
 
 async fn fails_without_server(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let cluster = proxy.on_a_cluster().await?;
     let peer = cluster.peer().await?;
     peer.is_reached(Way::Logs, "logs can be read before", OPENS).await?;

@@ -1,6 +1,6 @@
 //! The static part: the API server's configuration and the agents' manifests (contract ANP-01, -02, -09).
 
-use harness_testkit::prelude::*;
+use harness_component_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("ANP-01", |cx| Box::pin(configuration_follows(cx, "ANP-01"))).without_a_cluster(),
@@ -9,9 +9,9 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 async fn configuration_follows(cx: &CheckCx, row: &str) -> Verdict {
-    cx.network_proxy()?.configuration_follows(row)
+    NetworkProxy::of(cx)?.configuration_follows(row)
 }
 
 async fn agents_can_boot(cx: &CheckCx) -> Verdict {
-    cx.network_proxy()?.agents_can_boot()
+    NetworkProxy::of(cx)?.agents_can_boot()
 }

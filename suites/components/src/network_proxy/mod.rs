@@ -5,7 +5,7 @@ mod cluster;
 mod manifests;
 mod processes;
 
-use harness_testkit::prelude::*;
+use harness_component_testkit::prelude::*;
 
 /// The suite `network-proxy`.
 pub const SUITE: Suite = Suite {

@@ -1,8 +1,8 @@
 //! Server and agents as local processes. The harness sends HTTP CONNECT requests as an API server does
 //! (contract ANP-05, -07, -08, -10).
 
-use harness_testkit::components::network_proxy::Asked;
-use harness_testkit::prelude::*;
+use harness_component_testkit::components::network_proxy::Asked;
+use harness_component_testkit::prelude::*;
 use serde_json::json;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -42,7 +42,7 @@ async fn serves(proxy: &mut ProxyProcesses<'_>, agent: &str) -> Verdict {
 }
 
 async fn says_nothing_of_its_own(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let mut proxy = proxy.as_processes().await?;
     serves(&mut proxy, "first").await?;
     let mut tunnel = proxy.tunnel(WORKS).await?;
@@ -58,7 +58,7 @@ async fn says_nothing_of_its_own(cx: &CheckCx) -> Verdict {
 }
 
 async fn refuses(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let mut proxy = proxy.as_processes().await?;
     serves(&mut proxy, "first").await?;
     // A port that is taken, so that no other program can listen there.
@@ -79,7 +79,7 @@ async fn refuses(cx: &CheckCx) -> Verdict {
 }
 
 async fn carries(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let mut proxy = proxy.as_processes().await?;
     serves(&mut proxy, "first").await?;
     let content: Vec<u8> = (0..MUCH).map(|at| u8::try_from(at % 251).unwrap_or_default()).collect();
@@ -89,7 +89,7 @@ async fn carries(cx: &CheckCx) -> Verdict {
 }
 
 async fn takes_an_agent_back(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let mut proxy = proxy.as_processes().await?;
     serves(&mut proxy, "first").await?;
     proxy.kill_agent("first").await?;
@@ -111,7 +111,7 @@ async fn all_are_served(proxy: &ProxyProcesses<'_>, promise: &str) -> Verdict {
 }
 
 async fn does_with_one_of_two(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let mut proxy = proxy.as_processes().await?;
     serves(&mut proxy, "first").await?;
     proxy.start_agent("second")?;
@@ -139,14 +139,14 @@ async fn fails_in_time(cx: &CheckCx, proxy: &ProxyProcesses<'_>, promise: &str) 
 }
 
 async fn fails_without_agents(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let mut proxy = proxy.as_processes().await?;
     fails_in_time(cx, &proxy, "without an agent a dial fails").await?;
     serves(&mut proxy, "first").await
 }
 
 async fn fails_with_silent_agents(cx: &CheckCx) -> Verdict {
-    let proxy = cx.network_proxy()?;
+    let proxy = NetworkProxy::of(cx)?;
     let mut proxy = proxy.as_processes().await?;
     serves(&mut proxy, "first").await?;
     proxy.freeze_agent("first")?;

@@ -1,10 +1,10 @@
 //! Exec, attach and port-forward as a client of the API server: WebSockets with a channel in each message
 //! (`v4.channel.k8s.io`).
 
-use super::CheckCx;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use harness_core::check::chain;
+use harness_testkit::CheckCx;
 use http::{Request, StatusCode, header};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
@@ -23,31 +23,29 @@ const CLOSE: u8 = 8;
 /// An upgraded connection.
 pub(super) struct Channels(TokioIo<Upgraded>);
 
-impl CheckCx {
-    /// Opens a connection.
-    ///
-    /// # Errors
-    /// The API server's answer otherwise, with its status.
-    pub(super) async fn upgraded(&self, path: &str) -> Result<Channels, (Option<u16>, String)> {
-        let failed = |why: String| (None, why);
-        let key = STANDARD.encode(format!("{:.<16}", &self.prefix[..self.prefix.len().min(16)]));
-        let request = Request::get(path)
-            .header(header::CONNECTION, "Upgrade")
-            .header(header::UPGRADE, "websocket")
-            .header(header::SEC_WEBSOCKET_VERSION, "13")
-            .header(header::SEC_WEBSOCKET_KEY, key)
-            .header(header::SEC_WEBSOCKET_PROTOCOL, "v4.channel.k8s.io")
-            .body(Body::empty());
-        let request = request.map_err(|error| failed(error.to_string()))?;
-        let response = self.client.send(request).await.map_err(|error| failed(chain(&error)))?;
-        let status = response.status();
-        if status != StatusCode::SWITCHING_PROTOCOLS {
-            let body = response.into_body().collect_bytes().await.unwrap_or_default();
-            return Err((Some(status.as_u16()), String::from_utf8_lossy(&body).into_owned()));
-        }
-        let upgraded = hyper::upgrade::on(response).await.map_err(|error| failed(error.to_string()))?;
-        Ok(Channels(TokioIo::new(upgraded)))
+/// Opens a connection.
+///
+/// # Errors
+/// The API server's answer otherwise, with its status.
+pub(super) async fn upgraded(cx: &CheckCx, path: &str) -> Result<Channels, (Option<u16>, String)> {
+    let failed = |why: String| (None, why);
+    let key = STANDARD.encode(format!("{:.<16}", &cx.prefix()[..cx.prefix().len().min(16)]));
+    let request = Request::get(path)
+        .header(header::CONNECTION, "Upgrade")
+        .header(header::UPGRADE, "websocket")
+        .header(header::SEC_WEBSOCKET_VERSION, "13")
+        .header(header::SEC_WEBSOCKET_KEY, key)
+        .header(header::SEC_WEBSOCKET_PROTOCOL, "v4.channel.k8s.io")
+        .body(Body::empty());
+    let request = request.map_err(|error| failed(error.to_string()))?;
+    let response = cx.client().send(request).await.map_err(|error| failed(chain(&error)))?;
+    let status = response.status();
+    if status != StatusCode::SWITCHING_PROTOCOLS {
+        let body = response.into_body().collect_bytes().await.unwrap_or_default();
+        return Err((Some(status.as_u16()), String::from_utf8_lossy(&body).into_owned()));
     }
+    let upgraded = hyper::upgrade::on(response).await.map_err(|error| failed(error.to_string()))?;
+    Ok(Channels(TokioIo::new(upgraded)))
 }
 
 impl Channels {

@@ -1,15 +1,15 @@
 //! The image credential provider under test, executed as a kubelet does it.
 
-use super::CheckCx;
 use harness_clusters::images::own_program;
 use harness_components::image_credentials::{
     API_VERSIONS, Answer, Behaviour, Configuration, Execution, Fault, KUBELET_LIMIT, Plugin, Provider,
-    StandIn, lint, request,
+    StandIn, lint as faults_of, request,
 };
 use harness_config::{ImageCredentials, PROGRAM, PluginProgram};
 use harness_core::check::{CheckError, SubjectName, Violation};
 use harness_core::files;
 use harness_core::secrets;
+use harness_testkit::CheckCx;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -28,8 +28,8 @@ const SHORTEST_SECRET: usize = 8;
 /// The plugin under test.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let plugin = cx.image_credential_provider()?;
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let plugin = ImageCredentialProvider::of(cx)?;
 /// let answer = plugin.asked_for(&plugin.images()[0]).answered().await?;
 /// if answer.auth.is_empty() {
 ///     return Err(plugin.violation("it has credentials for its images", "credentials", "none"));
@@ -38,7 +38,7 @@ const SHORTEST_SECRET: usize = 8;
 /// ```
 #[derive(Debug)]
 pub struct ImageCredentialProvider<'a> {
-    cx: &'a CheckCx,
+    pub(super) cx: &'a CheckCx,
     written: &'a ImageCredentials,
     provider: Provider,
     token: Option<String>,
@@ -68,13 +68,19 @@ enum Home {
     Without,
 }
 
-impl CheckCx {
+/// The profile's section about the plugin.
+fn written(cx: &CheckCx) -> Result<&ImageCredentials, CheckError> {
+    let written = cx.session().plan().profile.image_credentials.as_ref();
+    written.ok_or_else(|| CheckError::Error("the profile names no image credential provider".to_owned()))
+}
+
+impl<'a> ImageCredentialProvider<'a> {
     /// Reads the plugin under test.
     ///
     /// # Errors
     /// Its configuration cannot be read, so it cannot be executed.
-    pub fn image_credential_provider(&self) -> Result<ImageCredentialProvider<'_>, CheckError> {
-        let written = self.image_credentials()?;
+    pub fn of(cx: &'a CheckCx) -> Result<ImageCredentialProvider<'a>, CheckError> {
+        let written = written(cx)?;
         let read = Configuration::read(&written.config);
         let provider = read.and_then(|all| all.provider(written.provider.as_deref()).cloned());
         let provider = provider.map_err(|why| {
@@ -90,35 +96,28 @@ impl CheckCx {
             (_, false) => None,
         };
         token.iter().for_each(|token| secrets::know(token));
-        let home = self.session().dir().path().join("home");
+        let home = cx.session().dir().path().join("home");
         std::fs::create_dir_all(&home)?;
-        Ok(ImageCredentialProvider { cx: self, written, provider, token, home })
+        Ok(ImageCredentialProvider { cx, written, provider, token, home })
     }
 
     /// Why a kubelet would not start with the plugin's configuration, one line each.
     ///
     /// # Errors
     /// The profile does not name a plugin.
-    pub fn image_credentials_lint(&self) -> Result<Vec<String>, CheckError> {
-        let written = self.image_credentials()?;
+    pub fn lint(cx: &CheckCx) -> Result<Vec<String>, CheckError> {
+        let written = written(cx)?;
         Ok(match &written.program {
-            PluginProgram::In(folder) => lint(&written.config, |name| Some(folder.join(name))),
+            PluginProgram::In(folder) => faults_of(&written.config, |name| Some(folder.join(name))),
             PluginProgram::Line(line) => {
                 let program = PathBuf::from(&line[0]);
                 // Other programs are looked up, or are this program.
                 let is_a_path = program.is_absolute();
-                lint(&written.config, |_| is_a_path.then(|| program.clone()))
+                faults_of(&written.config, |_| is_a_path.then(|| program.clone()))
             }
         })
     }
 
-    fn image_credentials(&self) -> Result<&ImageCredentials, CheckError> {
-        let written = self.session().plan().profile.image_credentials.as_ref();
-        written.ok_or_else(|| CheckError::Error("the profile names no image credential provider".to_owned()))
-    }
-}
-
-impl<'a> ImageCredentialProvider<'a> {
     /// Images for which it has credentials; at least one.
     pub fn images(&self) -> &[String] {
         &self.written.images

@@ -1,6 +1,5 @@
 //! The drivers to which in-tree volumes were migrated, on a cluster whose kubelets need them.
 
-use super::CheckCx;
 use super::csi_judged::Judged;
 use super::proxied_cluster::{documents_in, with_variables};
 use harness_clusters::Role;
@@ -9,6 +8,7 @@ use harness_config::{CsiDriver, CsiMigration as Written};
 use harness_core::check::{CheckError, SubjectName, Violation, chain};
 use harness_core::probe::{Observed, Promise, ReadError, Span, poll};
 use harness_session::ccm::{Applier, key_of, substitute};
+use harness_testkit::CheckCx;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -24,8 +24,8 @@ const ZONE_OF_PLANE: &str = "us-east-1c";
 /// The drivers under test.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let csi = cx.csi_migration()?;
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let csi = CsiMigration::of(cx)?;
 /// csi.has_provisioner()?;
 /// cx.record("drivers", csi.moved().len());
 /// # Ok(()) }
@@ -48,8 +48,8 @@ pub struct Placed {
 /// A cluster with the drivers on its workers but not on its control plane.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let csi = cx.csi_migration()?;
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let csi = CsiMigration::of(cx)?;
 /// let cluster = csi.on_a_cluster().await?;
 /// let drivers = cluster.drivers_of(&cluster.workers[0].node).await?;
 /// cx.record("drivers", drivers.join(", "));
@@ -71,30 +71,28 @@ impl std::fmt::Debug for CsiCluster<'_> {
     }
 }
 
-impl CheckCx {
-    /// The drivers under test.
-    ///
-    /// # Errors
-    /// The profile names none.
-    pub fn csi_migration(&self) -> Result<CsiMigration<'_>, CheckError> {
-        let written = self.session().plan().profile.csi_migration.as_ref();
-        let written =
-            written.ok_or_else(|| CheckError::Error("the profile names no CSI driver".to_owned()))?;
-        Ok(CsiMigration { cx: self, written })
-    }
-
-    /// Reads an object; null if it does not exist.
-    pub(super) async fn read(&self, path: &str) -> Result<Value, ReadError> {
-        let request = http::Request::get(path).body(Vec::new());
-        let request = request.map_err(|error| ReadError::passing(error.to_string()))?;
-        match self.client.request(request).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => Ok(Value::Null),
-            read => Ok(read?),
-        }
+/// Reads an object; null if it does not exist.
+async fn read(cx: &CheckCx, path: &str) -> Result<Value, ReadError> {
+    let request = http::Request::get(path).body(Vec::new());
+    let request = request.map_err(|error| ReadError::passing(error.to_string()))?;
+    match cx.client().request(request).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Value::Null),
+        read => Ok(read?),
     }
 }
 
 impl<'a> CsiMigration<'a> {
+    /// The drivers under test.
+    ///
+    /// # Errors
+    /// The profile names none.
+    pub fn of(cx: &'a CheckCx) -> Result<CsiMigration<'a>, CheckError> {
+        let written = cx.session().plan().profile.csi_migration.as_ref();
+        let written =
+            written.ok_or_else(|| CheckError::Error("the profile names no CSI driver".to_owned()))?;
+        Ok(CsiMigration { cx, written })
+    }
+
     /// A violation.
     pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
         CheckError::Violation(Box::new(Violation {
@@ -132,7 +130,7 @@ impl<'a> CsiMigration<'a> {
     /// Not observable if the cluster has fewer than two workers; a violation if the drivers do not start.
     pub async fn on_a_cluster(&'a self) -> Result<CsiCluster<'a>, CheckError> {
         let cx = self.cx;
-        let machines = cx.session.machines();
+        let machines = cx.session().machines();
         let of = |role: Role| machines.iter().filter(move |machine| machine.role == role);
         let placed = |node: &str, zone: &str| Placed { node: node.to_owned(), zone: zone.to_owned() };
         let workers: Vec<Placed> =
@@ -145,7 +143,7 @@ impl<'a> CsiMigration<'a> {
         let documents = self.documents()?;
         let namespace = cx.namespace().await?;
         cx.service_account_made(&namespace).await?;
-        let applier = Applier::new(cx.client.clone());
+        let applier = Applier::new(cx.client().clone());
         let cluster = CsiCluster { csi: self, applier, namespace, workers, plane };
         // Drivers learn their location from what a CCM writes.
         for place in cluster.workers.iter().chain([&cluster.plane]) {
@@ -158,7 +156,7 @@ impl<'a> CsiMigration<'a> {
 
     /// The manifests with all placeholders filled in.
     fn documents(&self) -> Result<Vec<Value>, CheckError> {
-        let state = self.cx.session.state();
+        let state = self.cx.session().state();
         let values = BTreeMap::from([("IMAGE".to_owned(), state.ccm_image.clone())]);
         let mut variables = self.written.environment.clone();
         if let Some((host, port)) = &state.cluster.api_server_for_pods {
@@ -200,13 +198,17 @@ impl CsiCluster<'_> {
             .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
             .body(patch)
             .map_err(kube::Error::HttpError)?;
-        let labelled = async { Ok(self.cx().client.request::<Value>(request).await?) };
-        self.cx().session.unless_interrupted(labelled).await.map(drop)
+        let labelled = async { Ok(self.cx().client().request::<Value>(request).await?) };
+        self.cx().session().unless_interrupted(labelled).await.map(drop)
     }
 
     pub(super) async fn applies(&self, documents: &[Value]) -> Result<(), CheckError> {
         let applied = async { Ok(self.applier.apply(documents).await) };
-        self.cx().session.unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))
+        self.cx()
+            .session()
+            .unless_interrupted(applied)
+            .await?
+            .map_err(|error| CheckError::Error(chain(&error)))
     }
 
     /// Waits until each worker's kubelet knows each driver, and the drivers' controllers run.
@@ -215,7 +217,7 @@ impl CsiCluster<'_> {
         let up = async |seen: &mut String| {
             for worker in &self.workers {
                 let node =
-                    self.cx().read(&format!("/apis/storage.k8s.io/v1/csinodes/{}", worker.node)).await?;
+                    read(self.cx(), &format!("/apis/storage.k8s.io/v1/csinodes/{}", worker.node)).await?;
                 let lacking = self.csi.lacks(&node);
                 if !lacking.is_empty() {
                     let names: Vec<&str> = lacking.iter().map(|driver| driver.as_str()).collect();
@@ -223,7 +225,7 @@ impl CsiCluster<'_> {
                     return Ok(None);
                 }
             }
-            let pods = self.cx().session.world().pods.all();
+            let pods = self.cx().session().world().pods.all();
             let ours = pods.iter().filter(|pod| {
                 pod.metadata.name.as_ref().is_some_and(|name| name.starts_with(controller_workload.as_str()))
             });
@@ -235,7 +237,7 @@ impl CsiCluster<'_> {
             Ok::<_, ReadError>(running.contains(&true).then_some(()))
         };
         let waited = async { Ok(poll("the drivers are installed", UP, AGAIN, up).await) };
-        let waited = self.cx().session.unless_interrupted(waited).await?;
+        let waited = self.cx().session().unless_interrupted(waited).await?;
         waited.map_err(|error| {
             let promise = "drivers run on every worker and register with its kubelet";
             self.csi.violation(promise, "every driver in the CSINode of every worker", error.text)
@@ -255,7 +257,7 @@ impl CsiCluster<'_> {
         let mut all = Vec::new();
         for moved in self.csi.moved() {
             let driver =
-                self.cx().read(&format!("/apis/storage.k8s.io/v1/csidrivers/{}", moved.driver)).await?;
+                read(self.cx(), &format!("/apis/storage.k8s.io/v1/csidrivers/{}", moved.driver)).await?;
             if driver["spec"]["attachRequired"] != false {
                 all.push(moved);
             }
@@ -271,7 +273,7 @@ impl CsiCluster<'_> {
     /// # Errors
     /// The API server does not answer.
     pub async fn labels_of(&self, node: &str) -> Result<BTreeMap<String, String>, CheckError> {
-        let node = self.cx().read(&format!("/api/v1/nodes/{node}")).await?;
+        let node = read(self.cx(), &format!("/api/v1/nodes/{node}")).await?;
         let labels = node["metadata"]["labels"].as_object().into_iter().flatten();
         Ok(labels.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect())
     }
@@ -281,7 +283,7 @@ impl CsiCluster<'_> {
     /// # Errors
     /// The API server does not answer.
     pub async fn drivers_of(&self, node: &str) -> Result<Vec<String>, CheckError> {
-        let node = self.cx().read(&format!("/apis/storage.k8s.io/v1/csinodes/{node}")).await?;
+        let node = read(self.cx(), &format!("/apis/storage.k8s.io/v1/csinodes/{node}")).await?;
         let drivers = node["spec"]["drivers"].as_array().into_iter().flatten();
         Ok(drivers.filter_map(|driver| driver["name"].as_str().map(str::to_owned)).collect())
     }
@@ -293,14 +295,14 @@ impl CsiCluster<'_> {
     pub async fn processes(&self, node: &str) -> Result<BTreeMap<String, String>, CheckError> {
         let path = format!("/api/v1/nodes/{node}/proxy/metrics");
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-        let text = async { Ok(self.cx().client.request_text(request).await?) };
-        let text = self.cx().session.unless_interrupted(text).await?;
+        let text = async { Ok(self.cx().client().request_text(request).await?) };
+        let text = self.cx().session().unless_interrupted(text).await?;
         let started = text.lines().find_map(|line| line.strip_prefix("process_start_time_seconds "));
         let started = started.ok_or_else(|| {
             CheckError::Error(format!("the kubelet of {node} does not report its start time"))
         })?;
         let mut all = BTreeMap::from([(format!("kubelet of {node}"), started.to_owned())]);
-        for pod in self.cx().session.world().pods.all() {
+        for pod in self.cx().session().world().pods.all() {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             if !name.starts_with("kube-controller-manager-") {
                 continue;
@@ -326,7 +328,7 @@ impl CsiCluster<'_> {
     ) -> Result<T, CheckError> {
         let mut is_read = true;
         let look = async |seen: &mut String| {
-            let read = self.cx().read(path).await;
+            let read = read(self.cx(), path).await;
             is_read = read.is_ok();
             match judge(&read?) {
                 Ok(found) => Ok(Some(found)),
@@ -337,7 +339,7 @@ impl CsiCluster<'_> {
             }
         };
         let waited = async { Ok(poll(promise, limit, AGAIN, look).await) };
-        let waited = self.cx().session.unless_interrupted(waited).await?;
+        let waited = self.cx().session().unless_interrupted(waited).await?;
         match waited {
             Ok(found) => Ok(found),
             Err(error) if !is_read => Err(CheckError::Error(error.text)),
@@ -362,13 +364,13 @@ impl CsiCluster<'_> {
             expected: expected.to_owned(),
             span: Span::Throughout(window),
         };
-        let mut judged = Judged::new(async || self.cx().read(path).await, judge);
-        self.cx().session.unless_interrupted(self.cx().probe.wait(&promise, &mut judged)).await
+        let mut judged = Judged::new(async || read(self.cx(), path).await, judge);
+        self.cx().session().unless_interrupted(self.cx().probe().wait(&promise, &mut judged)).await
     }
 
     /// What was observed, with the warnings in the check's namespace.
     pub(super) async fn explained(&self, seen: String) -> String {
-        let events = self.cx().read(&format!("/api/v1/namespaces/{}/events", self.namespace)).await;
+        let events = read(self.cx(), &format!("/api/v1/namespaces/{}/events", self.namespace)).await;
         let mut warned: Vec<String> = events.iter().flat_map(warnings).collect();
         warned.dedup();
         warned.truncate(3);

@@ -1,7 +1,7 @@
 //! Volumes, claims and Pods on a cluster with migrated volumes, and the resulting calls of the drivers.
 
 use super::csi_migration::{CsiCluster, Placed, shown};
-use super::undo_steps::Undo;
+use super::proxied_cluster::removing;
 use harness_components::csi_migration::{AZURE_SECRET, Moved};
 use harness_config::CsiDriver;
 use harness_core::check::{CheckError, chain};
@@ -28,7 +28,7 @@ const CALL: &str = "csiCall";
 /// A stored volume, with a claim for it and a Pod that uses it.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cluster: &CsiCluster<'_>, csi: &CsiMigration<'_>) -> Verdict {
+/// # use harness_component_testkit::prelude::*; async fn check(cluster: &CsiCluster<'_>, csi: &CsiMigration<'_>) -> Verdict {
 /// let moved = csi.moved()[0];
 /// let volume = StoredVolume::on(moved, "data", cluster.named("vol"), &cluster.workers[0]);
 /// cluster.makes_with_pods(&[volume]).await?;
@@ -56,7 +56,7 @@ pub struct StoredVolume {
 /// A call that a driver got.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cluster: &CsiCluster<'_>) -> Verdict {
+/// # use harness_component_testkit::prelude::*; async fn check(cluster: &CsiCluster<'_>) -> Verdict {
 /// let handle = cluster.named("vol");
 /// let ours = |call: &CsiCall| call.volume() == handle;
 /// let about = ("the driver publishes the volume", "a call with its handle");
@@ -146,7 +146,7 @@ impl CsiCluster<'_> {
     /// # Errors
     /// The API server refuses one.
     pub async fn makes(&self, documents: Vec<Value>) -> Result<(), CheckError> {
-        self.cx().on_end(Undo::Applied(documents.clone()));
+        self.cx().undo_at_end(removing(&documents));
         self.applies(&documents).await
     }
 
@@ -232,7 +232,7 @@ impl CsiCluster<'_> {
         let mut is_read = true;
         let running = async |seen: &mut String| {
             let mut nodes = Vec::new();
-            let pods = self.cx().session.world().pods.current();
+            let pods = self.cx().session().world().pods.current();
             is_read = pods.is_ok();
             let pods = pods?;
             for name in names {
@@ -247,7 +247,7 @@ impl CsiCluster<'_> {
             Ok::<_, ReadError>(Some(nodes))
         };
         let waited = async { Ok(poll(promise, RUNS, AGAIN, running).await) };
-        match self.cx().session.unless_interrupted(waited).await? {
+        match self.cx().session().unless_interrupted(waited).await? {
             Ok(nodes) => Ok(nodes),
             Err(error) if !is_read => Err(CheckError::Error(error.text)),
             Err(error) => Err(self.csi.violation(promise, "running Pods", self.explained(error.text).await)),
@@ -260,7 +260,7 @@ impl CsiCluster<'_> {
     /// Not observable if they report no calls at all.
     pub async fn calls(&self) -> Result<Vec<CsiCall>, CheckError> {
         let (node, controller) = (&self.csi.written.node_workload, &self.csi.written.controller_workload);
-        let pods = self.cx().session.world().pods.all();
+        let pods = self.cx().session().world().pods.all();
         let ours = pods.iter().filter(|pod| {
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             name.starts_with(node.as_str()) || name.starts_with(controller.as_str())
@@ -268,10 +268,10 @@ impl CsiCluster<'_> {
         let mut calls = Vec::new();
         for pod in ours {
             let namespace = pod.metadata.namespace.as_deref().unwrap_or_default();
-            let api: Api<Pod> = Api::namespaced(self.cx().client.clone(), namespace);
+            let api: Api<Pod> = Api::namespaced(self.cx().client().clone(), namespace);
             let name = pod.metadata.name.as_deref().unwrap_or_default();
             let log = async { Ok(log_end(&api, (name, None), LINES, false, false).await) };
-            let log = self.cx().session.unless_interrupted(log).await?;
+            let log = self.cx().session().unless_interrupted(log).await?;
             let log =
                 log.map_err(|error| CheckError::Error(format!("the log of {name}: {}", chain(&error))))?;
             calls.extend(log.text.lines().filter_map(call));

@@ -1,14 +1,14 @@
 //! A Pod behind the network proxy, and the ways in which an API server connects to it and its Node.
 
-use super::CheckCx;
-use super::proxied_cluster::ProxiedCluster;
-use super::undo_steps::Undo;
+use super::proxied_cluster::{ProxiedCluster, removing};
+use super::streams::upgraded;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use harness_clusters::images::own_program;
 use harness_components::network_proxy::tunnel::{GREETING, GROUP, PEER, SERVER_FILES, write_certificates};
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};
+use harness_testkit::CheckCx;
 use k8s_openapi::api::core::v1::{ConfigMap, Node};
 use kube::api::{Api, DeleteParams, ListParams, PostParams};
 use serde_json::{Value, json};
@@ -31,7 +31,7 @@ const LABEL: &str = "ccm-conformance.io/check";
 /// The ways in which an API server connects to something on a Node.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(peer: &Peer<'_>) -> Verdict {
+/// # use harness_component_testkit::prelude::*; async fn check(peer: &Peer<'_>) -> Verdict {
 /// for way in Way::ALL {
 ///     peer.is_reached(way, "the API server reaches the Node", DIAL_LIMIT).await?;
 /// }
@@ -96,8 +96,8 @@ impl fmt::Display for Astray {
 /// The Pod, with a Service for it.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let proxy = cx.network_proxy()?;
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let proxy = NetworkProxy::of(cx)?;
 /// let cluster = proxy.on_a_cluster().await?;
 /// let peer: Peer<'_> = cluster.peer().await?;
 /// peer.is_reached(Way::Logs, "logs can be read through the proxy", DIAL_LIMIT).await
@@ -170,18 +170,18 @@ impl<'a> ProxiedCluster<'a> {
         });
         let secret =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(PEER), "stringData": secret});
-        cx.on_end(Undo::Applied(vec![pod.clone(), webhook.clone(), api.clone()]));
+        cx.undo_at_end(removing(&[pod.clone(), webhook.clone(), api.clone()]));
         let applied = async { Ok(self.applier.apply(&[secret, service, pod, webhook]).await) };
         cx.session().unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))?;
         // API servers of 1.20 panic when one of these is applied.
         let made = http::Request::post("/apis/apiregistration.k8s.io/v1/apiservices")
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(api.to_string().into_bytes());
-        let made = cx.client.request_text(made.map_err(kube::Error::HttpError)?);
+        let made = cx.client().request_text(made.map_err(kube::Error::HttpError)?);
         cx.session().unless_interrupted(async { Ok(made.await?) }).await?;
         let path = format!("/api/v1/namespaces/{namespace}/pods/{PEER}");
         let runs = async |seen: &mut String| {
-            let pod: Value = cx.get(&path).await.map_err(|(_, why)| ReadError::passing(why))?;
+            let pod: Value = get(cx, &path).await.map_err(|(_, why)| ReadError::passing(why))?;
             *seen = pod["status"].to_string();
             Ok((pod["status"]["phase"] == "Running").then_some(()))
         };
@@ -191,49 +191,61 @@ impl<'a> ProxiedCluster<'a> {
     }
 }
 
-impl CheckCx {
-    async fn get(&self, path: &str) -> Result<Value, (Option<u16>, String)> {
-        let text = self.get_text(path).await?;
-        serde_json::from_str(&text).map_err(|error| (None, format!("{error}: {text}")))
-    }
+async fn get(cx: &CheckCx, path: &str) -> Result<Value, (Option<u16>, String)> {
+    let text = get_text(cx, path).await?;
+    serde_json::from_str(&text).map_err(|error| (None, format!("{error}: {text}")))
+}
 
-    async fn get_text(&self, path: &str) -> Result<String, (Option<u16>, String)> {
-        let request = http::Request::get(path).body(Vec::new()).map_err(|error| (None, error.to_string()))?;
-        self.client.request_text(request).await.map_err(|error| failed(&error))
-    }
+async fn get_text(cx: &CheckCx, path: &str) -> Result<String, (Option<u16>, String)> {
+    let request = http::Request::get(path).body(Vec::new()).map_err(|error| (None, error.to_string()))?;
+    cx.client().request_text(request).await.map_err(|error| failed(&error))
+}
 
-    /// Lists Nodes, and creates and deletes a ConfigMap; returns how long that took.
-    ///
-    /// # Errors
-    /// The API server's error.
-    pub async fn reads_and_writes(&self) -> Result<Duration, String> {
-        let began = Instant::now();
-        // Not in the check's own namespace, which may have a webhook.
-        let maps: Api<ConfigMap> = Api::namespaced(self.client.clone(), "default");
-        let name = self.prefix.clone();
-        let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap_or_default();
-        let all = async {
-            Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?;
-            maps.create(&PostParams::default(), &map).await?;
-            maps.delete(&name, &DeleteParams::default()).await.map(drop)
-        };
-        match timeout(TRY, all).await {
-            Ok(Ok(())) => Ok(began.elapsed()),
-            Ok(Err(error)) => Err(chain(&error)),
-            Err(_) => Err(format!("nothing in {} s", TRY.as_secs())),
-        }
+/// Lists Nodes, and creates and deletes a ConfigMap; returns how long that took.
+///
+/// ```
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let took = reads_and_writes(cx).await.map_err(CheckError::Error)?;
+/// cx.record("took_ms", took.as_millis());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// The API server's error.
+pub async fn reads_and_writes(cx: &CheckCx) -> Result<Duration, String> {
+    let began = Instant::now();
+    // Not in the check's own namespace, which may have a webhook.
+    let maps: Api<ConfigMap> = Api::namespaced(cx.client().clone(), "default");
+    let name = cx.prefix();
+    let map: ConfigMap = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap_or_default();
+    let all = async {
+        Api::<Node>::all(cx.client().clone()).list(&ListParams::default()).await?;
+        maps.create(&PostParams::default(), &map).await?;
+        maps.delete(name, &DeleteParams::default()).await.map(drop)
+    };
+    match timeout(TRY, all).await {
+        Ok(Ok(())) => Ok(began.elapsed()),
+        Ok(Err(error)) => Err(chain(&error)),
+        Err(_) => Err(format!("nothing in {} s", TRY.as_secs())),
     }
+}
 
-    /// The API server's metrics with this prefix, each series with its value.
-    ///
-    /// # Errors
-    /// The API server does not answer.
-    pub async fn api_server_counts(&self, prefix: &str) -> Result<BTreeMap<String, f64>, CheckError> {
-        let text = self.get_text("/metrics").await.map_err(|(_, why)| CheckError::Error(why))?;
-        let ours = text.lines().filter(|line| line.starts_with(prefix));
-        let split = ours.filter_map(|line| line.rsplit_once(' '));
-        Ok(split.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
-    }
+/// The API server's metrics with this prefix, each series with its value.
+///
+/// ```
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let since = api_server_counts(cx, "process_start_time_seconds").await?;
+/// cx.record("series", since.len());
+/// # Ok(()) }
+/// ```
+///
+/// # Errors
+/// The API server does not answer.
+pub async fn api_server_counts(cx: &CheckCx, prefix: &str) -> Result<BTreeMap<String, f64>, CheckError> {
+    let text = get_text(cx, "/metrics").await.map_err(|(_, why)| CheckError::Error(why))?;
+    let ours = text.lines().filter(|line| line.starts_with(prefix));
+    let split = ours.filter_map(|line| line.rsplit_once(' '));
+    Ok(split.filter_map(|(series, value)| Some((series.to_owned(), value.parse().ok()?))).collect())
 }
 
 fn failed(error: &kube::Error) -> (Option<u16>, String) {
@@ -260,9 +272,9 @@ impl Peer<'_> {
         let pod = format!("/api/v1/namespaces/{namespace}/pods/{PEER}");
         let limit = TRY;
         match way {
-            Way::Logs => holds(&cx.get_text(&format!("{pod}/log?tailLines=5")).await?),
+            Way::Logs => holds(&get_text(cx, &format!("{pod}/log?tailLines=5")).await?),
             Way::Metrics => {
-                let text = cx.get_text(&format!("/api/v1/nodes/{node}/proxy/metrics")).await?;
+                let text = get_text(cx, &format!("/api/v1/nodes/{node}/proxy/metrics")).await?;
                 match text.contains("kubelet_") {
                     true => Ok(()),
                     false => Err((None, "no metric of a kubelet".to_owned())),
@@ -272,15 +284,15 @@ impl Peer<'_> {
                 let own = own_program().map_err(|error| (None, error.to_string()))?;
                 let program = format!("%2F{}", own.file_name().unwrap_or_default().to_string_lossy());
                 let path = format!("{pod}/exec?stdout=true&command={program}&command={PEER}&command=say");
-                let mut channels = cx.upgraded(&path).await?;
+                let mut channels = upgraded(cx, &path).await?;
                 channels.says(GREETING, limit).await.map_err(|why| (None, why))
             }
             Way::Attach => {
-                let mut channels = cx.upgraded(&format!("{pod}/attach?stdout=true")).await?;
+                let mut channels = upgraded(cx, &format!("{pod}/attach?stdout=true")).await?;
                 channels.says(GREETING, limit).await.map_err(|why| (None, why))
             }
             Way::PortForward => {
-                let mut channels = cx.upgraded(&format!("{pod}/portforward?ports={}", PORTS[1])).await?;
+                let mut channels = upgraded(cx, &format!("{pod}/portforward?ports={}", PORTS[1])).await?;
                 let request = b"GET / HTTP/1.1\r\nHost: peer\r\nConnection: close\r\n\r\n";
                 channels.send(0, request).await.map_err(|error| (None, error.to_string()))?;
                 channels.says(GREETING, limit).await.map_err(|why| (None, why))
@@ -293,13 +305,13 @@ impl Peer<'_> {
                     .header(http::header::CONTENT_TYPE, "application/json")
                     .body(map.into_bytes())
                     .map_err(|error| (None, error.to_string()))?;
-                match cx.client.request_text(request).await {
+                match cx.client().request_text(request).await {
                     Ok(_) => Err((None, "the API server does not know the webhook yet".to_owned())),
                     Err(kube::Error::Api(status)) if status.message.contains(GREETING) => Ok(()),
                     Err(error) => Err(failed(&error)),
                 }
             }
-            Way::Aggregated => holds(&cx.get_text(&format!("/apis/{GROUP}/v1/greetings")).await?),
+            Way::Aggregated => holds(&get_text(cx, &format!("/apis/{GROUP}/v1/greetings")).await?),
         }
     }
 

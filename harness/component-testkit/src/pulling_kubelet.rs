@@ -1,9 +1,6 @@
 //! A real kubelet that runs the image credential provider under test when it pulls images.
 
-use super::CheckCx;
 use super::image_credentials::ImageCredentialProvider;
-use super::rights::put;
-use super::undo_steps::Undo;
 use harness_clusters::images::own_program;
 use harness_clusters::{LinkOp, Machine, Operation, Role, SetupOp, Target};
 use harness_components::image_credentials::{
@@ -12,8 +9,9 @@ use harness_components::image_credentials::{
 use harness_core::bounded;
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};
+use harness_testkit::CheckCx;
+use harness_testkit::UndoStep;
 use k8s_openapi::api::core::v1::{ContainerState, Pod, ServiceAccount};
-use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{Api, DeleteParams, PostParams};
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -52,9 +50,9 @@ pub struct PullingKubelet<'a> {
 /// The result of a pull.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let plugin = cx.image_credential_provider()?;
-/// let kubelet = cx.kubelet_with(&plugin, &[]).await?;
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let plugin = ImageCredentialProvider::of(cx)?;
+/// let kubelet = PullingKubelet::with(&plugin, &[]).await?;
 /// if let Pull::Refused(why) = kubelet.pull(&plugin.images()[0]).await? {
 ///     return Err(plugin.violation("a kubelet pulls a private image", "the image", why));
 /// }
@@ -79,23 +77,119 @@ impl WithoutCloud<'_> {
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn restore(self) -> Verdict {
-        self.0.undo_cloudless(&self.1).await.map_err(CheckError::Error)
+        reconnecting(&self.1).carry_out(self.0).await.map_err(CheckError::Error)
     }
 }
 
-impl CheckCx {
+fn plugin_on_node(plugin: &ImageCredentialProvider<'_>, others: &[&str]) -> Result<NodeSetup, CheckError> {
+    let cx = plugin.cx;
+    let minor = cx.session().state().served_minor;
+    let versions = plugin.versions();
+    let version = version_for(minor, &versions).ok_or_else(|| {
+        let why = format!(
+            "kubelets of 1.{minor} use no API version that the profile declares for the plugin ({}; \
+             imageCredentials.apiVersions)",
+            versions.join(", ")
+        );
+        CheckError::NotObservable(why)
+    })?;
+    let images =
+        plugin.images().iter().chain(plugin.without()).map(String::as_str).chain(others.iter().copied());
+    let own = own_program()?;
+    let on_node = OnNode {
+        provider: plugin.provider(),
+        minor,
+        version,
+        line: plugin.program_line()?,
+        folder: plugin.program_folder(),
+        environment: plugin.own_environment(None),
+        registries: images.map(|image| registry_of(image).to_owned()).collect::<BTreeSet<String>>(),
+        own_program: &own,
+    };
+    let archive = cx.session().dir().path().join(format!("{}.tar", cx.prefix()));
+    cx.record("asked_in", version);
+    Ok(on_node.write(archive)?)
+}
+
+/// Waits until a kubelet has started with the plugin.
+async fn kubelet_answers(plugin: &ImageCredentialProvider<'_>, machine: &Machine) -> Verdict {
+    let answers = async |seen: &mut String| match of_kubelet(plugin.cx, &machine.name, "healthz").await {
+        Ok(said) if said.trim() == "ok" => Ok(Some(())),
+        Ok(said) => {
+            *seen = said;
+            Ok(None)
+        }
+        Err(error) => {
+            *seen = "no answer".to_owned();
+            Err(ReadError::passing(chain(&error)))
+        }
+    };
+    let what = format!("the kubelet of {} answers", machine.name);
+    let waited = async { Ok(poll(&what, START_LIMIT, AGAIN, answers).await) };
+    match plugin.cx.session().unless_interrupted(waited).await? {
+        Ok(()) => Ok(()),
+        Err(error) => {
+            let promise = "a kubelet starts with the configuration";
+            Err(plugin.violation(promise, "a kubelet that answers", error.text))
+        }
+    }
+}
+
+async fn of_kubelet(cx: &CheckCx, node: &str, page: &str) -> Result<String, kube::Error> {
+    let request = http::Request::get(format!("/api/v1/nodes/{node}/proxy/{page}")).body(Vec::new());
+    cx.client().request_text(request.map_err(kube::Error::HttpError)?).await
+}
+
+/// Removes the plugin from a machine's kubelet.
+fn removing_plugin(machine: &str, setup: &NodeSetup) -> UndoStep {
+    let what = format!("removing the image credential provider from the kubelet of {machine}");
+    let (machine, setup) = (machine.to_owned(), setup.clone());
+    UndoStep::new(what, move |cx| {
+        let (machine, setup) = (machine.clone(), setup.clone());
+        Box::pin(async move {
+            let machine = machine_named(cx, &machine)?;
+            let remove = Operation::ImageCredentials { machine, setup: &setup, op: SetupOp::Remove };
+            cx.session().cluster().operate(remove).await.map_err(|error| chain(&error))
+        })
+    })
+}
+
+/// Restores the connection of a machine to the cloud.
+fn reconnecting(machine: &str) -> UndoStep {
+    let (what, machine) = (format!("letting {machine} reach the cloud again"), machine.to_owned());
+    let step = UndoStep::new(what, move |cx| {
+        let machine = machine.clone();
+        Box::pin(async move {
+            let (machine, to) = (machine_named(cx, &machine)?, cloud_address(cx));
+            let restore = Operation::Link { machine, to, op: LinkOp::Restore };
+            cx.session().cluster().operate(restore).await.map_err(|error| chain(&error))
+        })
+    });
+    step.first()
+}
+
+fn machine_named<'a>(cx: &'a CheckCx, name: &str) -> Result<&'a Machine, String> {
+    let found = cx.session().machines().iter().find(|machine| machine.name == name);
+    found.ok_or_else(|| format!("machine {name} does not exist"))
+}
+
+fn cloud_address(cx: &CheckCx) -> Target {
+    Target::Cloud(cx.session().state().cloud.ip.into())
+}
+
+impl<'a> PullingKubelet<'a> {
     /// Configures a kubelet to run the plugin until the check ends. Images of the plugin's registries and of these others
     /// come from a registry of the harness.
     ///
     /// # Errors
     /// Not observable if the cluster cannot do it, or its kubelets use no API version that the plugin knows; a violation
     /// if no kubelet starts with the configuration.
-    pub async fn kubelet_with<'a>(
-        &'a self,
+    pub async fn with(
         plugin: &'a ImageCredentialProvider<'a>,
         others: &[&str],
     ) -> Result<PullingKubelet<'a>, CheckError> {
-        let machines = self.session.machines();
+        let cx = plugin.cx;
+        let machines = cx.session().machines();
         let machine = machines.iter().find(|machine| machine.role == Role::Worker).or(machines.first());
         let machine = machine.ok_or_else(|| CheckError::Error("the cluster has no machine".to_owned()))?;
         let address = machine.reached_at.ok_or_else(|| {
@@ -104,141 +198,33 @@ impl CheckCx {
                 machine.name
             ))
         })?;
-        let setup = self.plugin_on_node(plugin, others)?;
-        self.on_end(Undo::ImageCredentials { machine: machine.name.clone(), setup: setup.clone() });
+        let setup = plugin_on_node(plugin, others)?;
+        cx.undo_at_end(removing_plugin(&machine.name, &setup));
         let install = Operation::ImageCredentials { machine, setup: &setup, op: SetupOp::Install };
-        self.session.unless_interrupted(async { Ok(self.session.cluster().operate(install).await?) }).await?;
+        cx.session().unless_interrupted(async { Ok(cx.session().cluster().operate(install).await?) }).await?;
         std::fs::remove_file(&setup.archive)?;
-        self.kubelet_answers(plugin, machine).await?;
-        let namespace = self.namespace().await?;
+        kubelet_answers(plugin, machine).await?;
+        let namespace = cx.namespace().await?;
         let account: ServiceAccount = serde_json::from_value(json!({
             "metadata": {"name": PULLER, "annotations": plugin.annotations()}, "automountServiceAccountToken": false,
         }))?;
-        let accounts: Api<ServiceAccount> = Api::namespaced(self.client.clone(), &namespace);
+        let accounts: Api<ServiceAccount> = Api::namespaced(cx.client().clone(), &namespace);
         accounts.create(&PostParams::default(), &account).await?;
         let client = reqwest::Client::builder().timeout(REGISTRY_LIMIT).no_proxy().build()?;
         let registry = format!("http://{}", SocketAddr::new(address, REGISTRY_PORT));
-        let kubelet = PullingKubelet {
-            cx: self,
-            plugin,
-            machine,
-            namespace,
-            registry,
-            client,
-            pods: AtomicU32::new(0),
-        };
+        let kubelet =
+            PullingKubelet { cx, plugin, machine, namespace, registry, client, pods: AtomicU32::new(0) };
         if let Some(audience) = plugin.audience().filter(|_| kubelet.gives_tokens()) {
-            self.lets_kubelets_ask_for(audience).await?;
+            // An administrator who configures such a plugin must allow this, too.
+            let rules = json!([{"apiGroups": [""], "resources": [audience], "verbs": ["request-serviceaccounts-token-audience"]}]);
+            cx.allows_group("system:nodes", rules).await?;
         }
         Ok(kubelet)
     }
 
-    fn plugin_on_node(
-        &self,
-        plugin: &ImageCredentialProvider<'_>,
-        others: &[&str],
-    ) -> Result<NodeSetup, CheckError> {
-        let minor = self.session.state().served_minor;
-        let versions = plugin.versions();
-        let version = version_for(minor, &versions).ok_or_else(|| {
-            let why = format!(
-                "kubelets of 1.{minor} use no API version that the profile declares for the plugin ({}; \
-                 imageCredentials.apiVersions)",
-                versions.join(", ")
-            );
-            CheckError::NotObservable(why)
-        })?;
-        let images =
-            plugin.images().iter().chain(plugin.without()).map(String::as_str).chain(others.iter().copied());
-        let own = own_program()?;
-        let on_node = OnNode {
-            provider: plugin.provider(),
-            minor,
-            version,
-            line: plugin.program_line()?,
-            folder: plugin.program_folder(),
-            environment: plugin.own_environment(None),
-            registries: images.map(|image| registry_of(image).to_owned()).collect::<BTreeSet<String>>(),
-            own_program: &own,
-        };
-        let archive = self.session.dir().path().join(format!("{}.tar", self.prefix));
-        self.record("asked_in", version);
-        Ok(on_node.write(archive)?)
-    }
-
-    /// Waits until a kubelet has started with the plugin.
-    async fn kubelet_answers(&self, plugin: &ImageCredentialProvider<'_>, machine: &Machine) -> Verdict {
-        let answers = async |seen: &mut String| match self.of_kubelet(&machine.name, "healthz").await {
-            Ok(said) if said.trim() == "ok" => Ok(Some(())),
-            Ok(said) => {
-                *seen = said;
-                Ok(None)
-            }
-            Err(error) => {
-                *seen = "no answer".to_owned();
-                Err(ReadError::passing(chain(&error)))
-            }
-        };
-        let what = format!("the kubelet of {} answers", machine.name);
-        let waited = async { Ok(poll(&what, START_LIMIT, AGAIN, answers).await) };
-        match self.session.unless_interrupted(waited).await? {
-            Ok(()) => Ok(()),
-            Err(error) => {
-                let promise = "a kubelet starts with the configuration";
-                Err(plugin.violation(promise, "a kubelet that answers", error.text))
-            }
-        }
-    }
-
-    async fn of_kubelet(&self, node: &str, page: &str) -> Result<String, kube::Error> {
-        let request = http::Request::get(format!("/api/v1/nodes/{node}/proxy/{page}")).body(Vec::new());
-        self.client.request_text(request.map_err(kube::Error::HttpError)?).await
-    }
-
-    /// Allows Nodes to request service account tokens for that audience, which an administrator who configures such a
-    /// plugin must allow too.
-    async fn lets_kubelets_ask_for(&self, audience: &str) -> Verdict {
-        let name = self.prefix.clone();
-        self.on_end(Undo::Right(name.clone()));
-        let rules = json!([{"apiGroups": [""], "resources": [audience], "verbs": ["request-serviceaccounts-token-audience"]}]);
-        put(&Api::<ClusterRole>::all(self.client.clone()), &name, json!({"rules": rules})).await?;
-        let binding = json!({
-            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
-            "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:nodes"}],
-        });
-        put(&Api::<ClusterRoleBinding>::all(self.client.clone()), &name, binding).await
-    }
-
-    pub(super) async fn undo_image_credentials(
-        &self,
-        machine: &str,
-        setup: &NodeSetup,
-    ) -> Result<(), String> {
-        let machine = self.machine_named(machine)?;
-        let remove = Operation::ImageCredentials { machine, setup, op: SetupOp::Remove };
-        self.session.cluster().operate(remove).await.map_err(|error| chain(&error))
-    }
-
-    pub(super) async fn undo_cloudless(&self, machine: &str) -> Result<(), String> {
-        let (machine, to) = (self.machine_named(machine)?, self.cloud_address());
-        let restore = Operation::Link { machine, to, op: LinkOp::Restore };
-        self.session.cluster().operate(restore).await.map_err(|error| chain(&error))
-    }
-
-    fn machine_named(&self, name: &str) -> Result<&Machine, String> {
-        let found = self.session.machines().iter().find(|machine| machine.name == name);
-        found.ok_or_else(|| format!("machine {name} does not exist"))
-    }
-
-    fn cloud_address(&self) -> Target {
-        Target::Cloud(self.session.state().cloud.ip.into())
-    }
-}
-
-impl<'a> PullingKubelet<'a> {
     /// Whether it passes service account tokens to plugins.
     pub fn gives_tokens(&self) -> bool {
-        gives_tokens(self.cx.session.state().served_minor)
+        gives_tokens(self.cx.session().state().served_minor)
     }
 
     /// Pulls an image for a new Pod, whether or not the node has the image.
@@ -257,11 +243,11 @@ impl<'a> PullingKubelet<'a> {
                 "automountServiceAccountToken": false,
                 "terminationGracePeriodSeconds": 0,
                 "tolerations": [{"operator": "Exists"}],
-                "containers": [{"name": "pulled", "image": format!("{image}:{}", self.cx.prefix), "imagePullPolicy": "Always"}],
+                "containers": [{"name": "pulled", "image": format!("{image}:{}", self.cx.prefix()), "imagePullPolicy": "Always"}],
             },
         }))?;
-        let pods: Api<Pod> = Api::namespaced(self.cx.client.clone(), &self.namespace);
-        let session = &self.cx.session;
+        let pods: Api<Pod> = Api::namespaced(self.cx.client().clone(), &self.namespace);
+        let session = &self.cx.session();
         session.unless_interrupted(async { Ok(pods.create(&PostParams::default(), &pod).await?) }).await?;
         let looks = async |seen: &mut String| {
             let pod = pods.get(&name).await.map_err(|error| ReadError::passing(chain(&error)))?;
@@ -322,7 +308,7 @@ impl<'a> PullingKubelet<'a> {
             let text = bounded::body(answer.error_for_status()?).await?;
             Ok::<_, CheckError>(serde_json::from_str(&text)?)
         };
-        self.cx.session.unless_interrupted(asked).await
+        self.cx.session().unless_interrupted(asked).await
     }
 
     /// Its metrics about plugins: each series with its value.
@@ -330,7 +316,7 @@ impl<'a> PullingKubelet<'a> {
     /// # Errors
     /// It does not answer.
     pub async fn metrics(&self) -> Result<Vec<(String, String)>, CheckError> {
-        let text = self.cx.of_kubelet(&self.machine.name, "metrics").await?;
+        let text = of_kubelet(self.cx, &self.machine.name, "metrics").await?;
         let ours = text.lines().filter(|line| line.starts_with("kubelet_credential_provider_"));
         let split = ours.filter_map(|line| line.rsplit_once(' '));
         Ok(split.map(|(series, value)| (series.to_owned(), value.to_owned())).collect())
@@ -342,8 +328,8 @@ impl<'a> PullingKubelet<'a> {
     /// Not observable if none of the plugin's settings names its cloud, or machines cannot be cut off.
     pub async fn loses_the_cloud(&self) -> Result<WithoutCloud<'a>, CheckError> {
         self.plugin.has_a_cloud_of_ours()?;
-        let (name, to) = (self.machine.name.clone(), self.cx.cloud_address());
-        self.cx.on_end(Undo::Cloudless(name.clone()));
+        let (name, to) = (self.machine.name.clone(), cloud_address(self.cx));
+        self.cx.undo_at_end(reconnecting(&name));
         self.cx
             .session
             .cluster()

@@ -1,14 +1,14 @@
 //! A cluster whose API server reaches Nodes and Pods only through the network proxy under test.
 
-use super::CheckCx;
 use super::network_proxy::NetworkProxy;
-use super::undo_steps::Undo;
 use harness_clusters::{ContainerOp, LinkOp, Operation, Role};
 use harness_config::yaml;
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::files;
 use harness_core::probe::{Observed, ReadError, poll};
 use harness_session::ccm::{Applier, ObjectKey, key_of, pods_gone, pods_of, substitute};
+use harness_testkit::CheckCx;
+use harness_testkit::UndoStep;
 use k8s_openapi::api::core::v1::{Node, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, ListParams};
@@ -50,7 +50,7 @@ impl<'a> NetworkProxy<'a> {
     /// run.
     pub async fn on_a_cluster(&'a self) -> Result<ProxiedCluster<'a>, CheckError> {
         let cx = self.cx;
-        let machines = cx.session.machines();
+        let machines = cx.session().machines();
         let workers = machines.iter().filter(|machine| machine.role == Role::Worker);
         let names: Vec<String> = workers.map(|machine| machine.name.clone()).collect();
         let plane = machines.iter().find(|machine| machine.role == Role::ControlPlane);
@@ -66,14 +66,14 @@ impl<'a> NetworkProxy<'a> {
         };
         let (server, agents) =
             (workload(&self.written.server_workload)?, workload(&self.written.agent_workload)?);
-        let applier = Applier::new(cx.client.clone());
+        let applier = Applier::new(cx.client().clone());
         let cluster = ProxiedCluster { proxy: self, applier, documents, server, agents, node: node.clone() };
         cluster.applies(&cluster.documents).await?;
         cluster.runs(&cluster.server).await?;
         cluster.runs(&cluster.agents).await?;
-        let way = cx.addresses_of(&names).await?;
-        cx.on_end(Undo::DirectWay(way.clone()));
-        cx.session.cluster().operate(Operation::DirectWay { to: &way, op: LinkOp::Cut }).await?;
+        let way = addresses_of(cx, &names).await?;
+        cx.undo_at_end(opening(&way));
+        cx.session().cluster().operate(Operation::DirectWay { to: &way, op: LinkOp::Cut }).await?;
         Ok(cluster)
     }
 
@@ -84,7 +84,7 @@ impl<'a> NetworkProxy<'a> {
                 "networkProxy.manifests of the profile names none".to_owned(),
             ));
         }
-        let image = self.cx.session.state().ccm_image.clone();
+        let image = self.cx.session().state().ccm_image.clone();
         let values = BTreeMap::from([("IMAGE".to_owned(), image), ("SERVER".to_owned(), server.to_owned())]);
         let mut all = documents_in(&self.written.manifests)?;
         for document in &mut all {
@@ -141,11 +141,15 @@ impl ProxiedCluster<'_> {
 
     async fn applies(&self, documents: &[Value]) -> Verdict {
         let applied = async { Ok(self.applier.apply(documents).await) };
-        self.cx().session.unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))
+        self.cx()
+            .session()
+            .unless_interrupted(applied)
+            .await?
+            .map_err(|error| CheckError::Error(chain(&error)))
     }
 
     fn pods(&self, workload: &ObjectKey) -> Vec<Arc<Pod>> {
-        pods_of(self.cx().session.world(), workload)
+        pods_of(self.cx().session().world(), workload)
     }
 
     /// The number of Pods of a workload: as set in its spec, or by its controller.
@@ -153,7 +157,7 @@ impl ProxiedCluster<'_> {
         let ObjectKey { kind, namespace, name } = workload;
         let path = format!("/apis/apps/v1/namespaces/{namespace}/{}s/{name}", kind.to_lowercase());
         let request = http::Request::get(path).body(Vec::new()).map_err(kube::Error::HttpError)?;
-        let read: Value = self.cx().client.request(request).await?;
+        let read: Value = self.cx().client().request(request).await?;
         let count = read["status"]["desiredNumberScheduled"].as_u64().or(read["spec"]["replicas"].as_u64());
         Ok(usize::try_from(count.unwrap_or(1)).unwrap_or_default().max(1))
     }
@@ -169,7 +173,7 @@ impl ProxiedCluster<'_> {
         };
         let what = format!("{workload} runs");
         let waited = async { Ok(poll(&what, UP, AGAIN, up).await) };
-        let waited = self.cx().session.unless_interrupted(waited).await?;
+        let waited = self.cx().session().unless_interrupted(waited).await?;
         waited.map_err(|error| {
             self.proxy.violation(
                 &format!("{workload} runs on Nodes that no CCM has initialised"),
@@ -182,19 +186,19 @@ impl ProxiedCluster<'_> {
     async fn goes(&self, workload: &ObjectKey) -> Verdict {
         let documents: Vec<Value> =
             self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
-        self.cx().on_end(Undo::Proxy(documents.clone()));
+        self.cx().undo_at_end(restoring(workload, &documents));
         let gone = async {
             self.applier.remove(&documents).await.map_err(|error| CheckError::Error(chain(&error)))?;
-            Ok(pods_gone(self.cx().session.world(), std::slice::from_ref(workload), GONE).await?)
+            Ok(pods_gone(self.cx().session().world(), std::slice::from_ref(workload), GONE).await?)
         };
-        self.cx().session.unless_interrupted(gone).await
+        self.cx().session().unless_interrupted(gone).await
     }
 
     async fn comes(&self, workload: &ObjectKey) -> Verdict {
         let documents: Vec<Value> =
             self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
         self.applies(&documents).await?;
-        self.cx().is_undone(&Undo::Proxy(documents));
+        self.cx().already_undone(&restoring(workload, &documents));
         self.runs(workload).await
     }
 
@@ -247,7 +251,7 @@ impl ProxiedCluster<'_> {
         let id = pod.and_then(|pod| container_of(pod).cloned());
         let id = id.ok_or_else(|| CheckError::Error(format!("Pod {name} of an agent has no container")))?;
         let node = pod.and_then(|pod| pod.spec.as_ref()?.node_name.clone()).unwrap_or_default();
-        let session = &self.cx().session;
+        let session = &self.cx().session();
         session.signal_container(&node, &id, ContainerOp::Kill).await.map_err(CheckError::Error)?;
         Ok(id)
     }
@@ -266,39 +270,58 @@ impl ProxiedCluster<'_> {
         };
         let what = format!("agent {name} runs again");
         let waited = async { Ok(poll(&what, UP, AGAIN, back).await) };
-        let waited = self.cx().session.unless_interrupted(waited).await?;
+        let waited = self.cx().session().unless_interrupted(waited).await?;
         let promise = "an agent that was killed runs again";
         waited
             .map_err(|error| self.proxy.violation(promise, "a ready Pod with another container", error.text))
     }
 }
 
-impl CheckCx {
-    /// Addresses of these Nodes and of their Pods, in the form of a packet filter.
-    async fn addresses_of(&self, names: &[String]) -> Result<Vec<String>, CheckError> {
-        let machines = self.session.machines().iter().filter(|machine| names.contains(&machine.name));
-        let mut all: Vec<String> =
-            machines.filter_map(|machine| machine.ipv4).map(|ip| ip.to_string()).collect();
-        let nodes = Api::<Node>::all(self.client.clone()).list(&ListParams::default()).await?;
-        for node in nodes.items.iter().filter(|node| names.contains(&node.name_any())) {
-            let cidrs = node.spec.as_ref().and_then(|spec| spec.pod_cidr.clone());
-            all.extend(cidrs.filter(|cidr| !cidr.contains(':')));
-        }
-        Ok(all)
+/// Addresses of these Nodes and of their Pods, in the form of a packet filter.
+async fn addresses_of(cx: &CheckCx, names: &[String]) -> Result<Vec<String>, CheckError> {
+    let machines = cx.session().machines().iter().filter(|machine| names.contains(&machine.name));
+    let mut all: Vec<String> = machines.filter_map(|machine| machine.ipv4).map(|ip| ip.to_string()).collect();
+    let nodes = Api::<Node>::all(cx.client().clone()).list(&ListParams::default()).await?;
+    for node in nodes.items.iter().filter(|node| names.contains(&node.name_any())) {
+        let cidrs = node.spec.as_ref().and_then(|spec| spec.pod_cidr.clone());
+        all.extend(cidrs.filter(|cidr| !cidr.contains(':')));
     }
+    Ok(all)
+}
 
-    pub(super) async fn undo_direct_way(&self, to: &[String]) -> Result<(), String> {
-        let restore = Operation::DirectWay { to, op: LinkOp::Restore };
-        self.session.cluster().operate(restore).await.map_err(|error| chain(&error))
-    }
+/// Opens the direct connection from the control plane to these addresses again.
+fn opening(to: &[String]) -> UndoStep {
+    let (what, to) = (format!("opening the direct way to {} again", to.join(", ")), to.to_vec());
+    UndoStep::new(what, move |cx| {
+        let to = to.clone();
+        Box::pin(async move {
+            let restore = Operation::DirectWay { to: &to, op: LinkOp::Restore };
+            cx.session().cluster().operate(restore).await.map_err(|error| chain(&error))
+        })
+    })
+}
 
-    pub(super) async fn undo_proxy(&self, documents: &[Value]) -> Result<(), String> {
-        Applier::new(self.client.clone()).apply(documents).await.map_err(|error| chain(&error))
-    }
+/// Applies server or agents of the proxy again.
+fn restoring(workload: &ObjectKey, documents: &[Value]) -> UndoStep {
+    let (what, documents) = (format!("restoring {workload} of the network proxy"), documents.to_vec());
+    UndoStep::new(what, move |cx| {
+        let documents = documents.clone();
+        Box::pin(async move {
+            Applier::new(cx.client().clone()).apply(&documents).await.map_err(|error| chain(&error))
+        })
+    })
+}
 
-    pub(super) async fn undo_applied(&self, documents: &[Value]) -> Result<(), String> {
-        Applier::new(self.client.clone()).remove(documents).await.map_err(|error| chain(&error))
-    }
+/// Removes objects that a check applied.
+pub(super) fn removing(documents: &[Value]) -> UndoStep {
+    let names: Vec<String> = documents.iter().map(|document| key_of(document).to_string()).collect();
+    let (what, documents) = (format!("deleting {}", names.join(", ")), documents.to_vec());
+    UndoStep::new(what, move |cx| {
+        let documents = documents.clone();
+        Box::pin(async move {
+            Applier::new(cx.client().clone()).remove(&documents).await.map_err(|error| chain(&error))
+        })
+    })
 }
 
 #[cfg(test)]

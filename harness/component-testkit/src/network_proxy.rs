@@ -1,6 +1,5 @@
 //! The network proxy under test, and what can be judged of it without a cluster.
 
-use super::CheckCx;
 use bootstrap::{Cluster, Cni, Source, Topology, expect};
 use harness_clusters::images::own_program;
 use harness_components::network_proxy::{Asked, Bench, Echo, Programs, Tunnel, faults};
@@ -8,6 +7,7 @@ use harness_config::{NetworkProxy as Written, PROGRAM};
 use harness_core::check::{CheckError, SubjectName, Verdict, Violation};
 use harness_core::files;
 use harness_core::probe::{ReadError, pause, poll};
+use harness_testkit::CheckCx;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
@@ -16,7 +16,7 @@ use std::time::Duration;
 /// answer comes a little later.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx, peer: &Peer<'_>) -> Verdict {
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx, peer: &Peer<'_>) -> Verdict {
 /// if let Err(astray) = peer.tried(Way::Logs).await? {
 ///     cx.record("fails_in_time", astray.took <= DIAL_LIMIT);
 /// }
@@ -39,6 +39,13 @@ const ROWS: &[&str] = &[
 ];
 
 /// The network proxy under test.
+///
+/// ```
+/// # use harness_component_testkit::prelude::*;
+/// async fn agents_can_boot(cx: &CheckCx) -> Verdict {
+///     NetworkProxy::of(cx)?.agents_can_boot()
+/// }
+/// ```
 #[derive(Debug)]
 pub struct NetworkProxy<'a> {
     pub(super) cx: &'a CheckCx,
@@ -48,8 +55,8 @@ pub struct NetworkProxy<'a> {
 /// Its server and agents as processes, for one check.
 ///
 /// ```
-/// # use harness_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
-/// let proxy = cx.network_proxy()?;
+/// # use harness_component_testkit::prelude::*; async fn check(cx: &CheckCx) -> Verdict {
+/// let proxy = NetworkProxy::of(cx)?;
 /// let mut processes = proxy.as_processes().await?;
 /// processes.start_agent("first")?;
 /// processes.tunnel_within("an agent carries tunnels", DIAL_LIMIT).await?;
@@ -63,20 +70,18 @@ pub struct ProxyProcesses<'a> {
     echo: Echo,
 }
 
-impl CheckCx {
+impl<'a> NetworkProxy<'a> {
     /// The network proxy under test.
     ///
     /// # Errors
     /// The profile names none.
-    pub fn network_proxy(&self) -> Result<NetworkProxy<'_>, CheckError> {
-        let written = self.session().plan().profile.network_proxy.as_ref();
+    pub fn of(cx: &'a CheckCx) -> Result<NetworkProxy<'a>, CheckError> {
+        let written = cx.session().plan().profile.network_proxy.as_ref();
         let written =
             written.ok_or_else(|| CheckError::Error("the profile names no network proxy".to_owned()))?;
-        Ok(NetworkProxy { cx: self, written })
+        Ok(NetworkProxy { cx, written })
     }
-}
 
-impl<'a> NetworkProxy<'a> {
     /// A violation by the proxy.
     pub fn violation(&self, promise: &str, expected: &str, seen: impl Into<String>) -> CheckError {
         let name = self.cx.session().plan().profile.name.clone();
