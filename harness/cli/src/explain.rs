@@ -244,8 +244,11 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
         text.push_str(&labelled("  since:", &since.to_string()));
     }
     text.push_str(&labelled("  runs:", &format!("{isolation}{takes}")));
-    let of_it: Vec<&str> =
-        mutants.iter().filter(|one| one.is_for(check.id, all)).map(|one| one.mutant.as_str()).collect();
+    let of_it: Vec<String> = mutants
+        .iter()
+        .filter(|one| one.is_for(check.id, all))
+        .map(|one| format!("{} ({})", one.mutant, one.what))
+        .collect();
     if !of_it.is_empty() {
         text.push_str(&labelled("  mutants:", &of_it.join(", ")));
     }

@@ -82,7 +82,7 @@ impl Choosing<'_> {
     fn mutants(&self) -> Result<Vec<Work>, String> {
         let mut work = Vec::new();
         for control in list::mutants(&self.options.mutant, self.share())? {
-            let Mutant { mutant, of, profile, as_is, soak, upgrades, before, checks } = &control;
+            let Mutant { mutant, of, profile, as_is, soak, upgrades, before, checks, .. } = &control;
             let component = of_kind(*of);
             let keys = changed(component, *as_is, (Change::Mutant, mutant), profile.clone());
             let on_a_cluster = component.feature().is_some_and(|feature| self.need(checks, feature));

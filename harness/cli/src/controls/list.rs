@@ -9,11 +9,13 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
-/// One line of `mutants.yaml`: a faulty CCM, and the checks that must notice it.
+/// An entry of `mutants.yaml`: a faulty CCM, and the checks that must notice it.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Mutant {
     pub(crate) mutant: String,
+    /// What is wrong with it.
+    pub(crate) what: String,
     /// The component that it is a mutant of.
     #[serde(default = "ccm")]
     pub(crate) of: ProfileKind,
@@ -212,7 +214,9 @@ mod tests {
         let names: Vec<&String> = named.chain(adversaries.iter().map(|one| &one.adversary)).collect();
         let distinct: std::collections::BTreeSet<&&String> = names.iter().collect();
         assert_eq!(distinct.len(), names.len());
-        assert!(variants.iter().all(|one| !one.what.is_empty()));
+        assert!(
+            variants.iter().all(|one| !one.what.is_empty()) && mutants.iter().all(|one| !one.what.is_empty())
+        );
         assert!(adversaries.iter().all(|one| !one.what.is_empty() && one.checks().next().is_some()));
         let silent: Vec<&String> =
             adversaries.iter().filter(|one| !one.is_blamed_or_says_why()).map(|one| &one.adversary).collect();
@@ -231,8 +235,7 @@ mod tests {
 
     #[test]
     fn a_check_is_proven_by_a_mutant_that_names_it_or_its_row_where_no_check_has_that_name() {
-        let text =
-            "- {mutant: M-1, checks: [SVC-UPD-01]}\n- {mutant: M-2, checks: [SVC-DEL-01.held, SVC-ERR-01]}";
+        let text = "- {mutant: M-1, what: a, checks: [SVC-UPD-01]}\n- {mutant: M-2, what: b, checks: [SVC-DEL-01.held, SVC-ERR-01]}";
         let list: Vec<Mutant> = yaml::from_str(text, "m.yaml".as_ref()).expect("mutants");
         let check = |row, claim, level| (CheckId::of_claim(row, claim), level);
         let checks = [

@@ -19,7 +19,7 @@ pub(super) fn shown(options: &ControlOptions) -> Result<String, String> {
         lines.iter().for_each(|(id, what)| text.push_str(&format!("  {id:<width$}  {what}\n")));
     };
     if all || !mutant.is_empty() {
-        let line = |one: Mutant| (one.mutant, format!("noticed by {}", one.checks.join(", ")));
+        let line = |one: Mutant| (one.mutant, format!("{}; noticed by {}", one.what, one.checks.join(", ")));
         add("mutants", mutants(mutant, share)?.into_iter().map(line).collect());
     }
     if all || !variant.is_empty() {
@@ -51,7 +51,12 @@ mod tests {
         }
         let one = of_mutant("M-NI-01");
         let text = shown(&one).expect("a list");
-        assert!(text.starts_with("mutants: 1\n  M-NI-01  noticed by "), "{text}");
+        assert!(
+            text.starts_with(
+                "mutants: 1\n  M-NI-01  removes all taints of a node that it initialises; noticed by "
+            ),
+            "{text}"
+        );
         let none = of_mutant("M-NI-0");
         assert!(shown(&none).expect_err("there is none").contains("did you mean 'M-NI-0"));
     }

@@ -2,13 +2,10 @@
 
 use super::lines::labelled;
 use crate::controls::list::{Adversary, Mutant, Variant, adversaries, mutants, variants};
-use harness_clusters::images::own_program;
 use harness_components::component::of_kind;
-use harness_config::{ProfileKind, yaml};
-use harness_core::bounded;
+use harness_config::yaml;
 use harness_core::ledger::Share;
 use serde_json::{Map, Value};
-use std::process::{Command, Stdio};
 
 /// The explanation of a mutant, a conforming variant or an adversary; `None` for another name.
 ///
@@ -17,7 +14,7 @@ use std::process::{Command, Stdio};
 pub(super) fn explanation(id: &str) -> Result<Option<String>, String> {
     let same = |name: &str| name.eq_ignore_ascii_case(id);
     if let Some(one) = mutants(&[], Share::WHOLE)?.iter().find(|one| same(&one.mutant)) {
-        return Ok(Some(of_mutant(one, what_is_broken(one).as_deref())));
+        return Ok(Some(of_mutant(one)));
     }
     if let Some(one) = variants(&[], Share::WHOLE)?.iter().find(|one| same(&one.variant)) {
         return Ok(Some(of_variant(one)));
@@ -26,30 +23,14 @@ pub(super) fn explanation(id: &str) -> Result<Option<String>, String> {
     Ok(adversaries.iter().find(|one| same(&one.adversary)).map(of_adversary))
 }
 
-/// What the reference CCM does as this mutant. Its program knows; `None` if it does not say.
-fn what_is_broken(mutant: &Mutant) -> Option<String> {
-    if mutant.of != ProfileKind::Profile || mutant.as_is {
-        return None;
-    }
-    let mut command = Command::new(own_program().ok()?);
-    command.args(["reference-ccm-mutant", "--mutant", "list"]).stdin(Stdio::null());
-    let output = bounded::output_of(&mut command).ok().filter(|output| output.status.success())?;
-    let list = String::from_utf8(output.stdout).ok()?;
-    let mut lines = list.lines().filter_map(|line| line.split_once(char::is_whitespace));
-    lines.find(|(id, _)| *id == mutant.mutant).map(|(_, what)| what.trim().to_owned())
-}
-
-fn of_mutant(mutant: &Mutant, what: Option<&str>) -> String {
+fn of_mutant(mutant: &Mutant) -> String {
     let id = &mutant.mutant;
     let noun = of_kind(mutant.of).noun();
     let head = match mutant.as_is {
         true => format!("{id}  a mutant: {noun} with a fault in its profile\n\n"),
         false => format!("{id}  a mutant: {noun} with a bug on purpose\n\n"),
     };
-    let mut text = head;
-    if let Some(what) = what {
-        text.push_str(&labelled("the bug:", what));
-    }
+    let mut text = head + &labelled("the bug:", &mutant.what);
     text.push_str(&changed(&mutant.profile));
     text.push_str(&labelled("must fail:", &mutant.checks.join(", ")));
     text + &labelled("see it fail:", &format!("ccm-conformance controls --mutant {id}"))
@@ -119,7 +100,6 @@ mod tests {
         let adversary = explained("A-SIGTERM");
         assert!(adversary.contains("must fail:    OBS-09") && adversary.contains("240 s"), "{adversary}");
         assert_eq!(explanation("NODE-INIT-01"), Ok(None));
-        let one = mutants(&["M-SV-07".to_owned()], Share::WHOLE).expect("a list").remove(0);
-        assert!(of_mutant(&one, Some("makes a second one")).contains("the bug:      makes a second one\n"));
+        assert!(explained("M-SV-13").contains("the bug:      does not remove old ports\n"));
     }
 }
