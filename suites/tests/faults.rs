@@ -84,6 +84,7 @@ fn effects() -> Vec<(&'static str, Effect, bool)> {
         ("without", Effect::Without { names: vec!["node-1".to_owned(), "i-1".to_owned()] }, true),
         ("stale", Effect::Stale, true),
         ("empty-first-page", Effect::EmptyFirstPage, false),
+        ("shifted-pages", Effect::ShiftedPages, true),
     ]
 }
 

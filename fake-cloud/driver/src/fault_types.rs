@@ -135,6 +135,9 @@ pub enum Effect {
     Stale,
     /// A list begins with a page without items, followed by the usual pages.
     EmptyFirstPage,
+    /// In every second list, each page begins one item later than the page before it lets expect, as if an item of an earlier
+    /// page had been deleted in between. Only for clouds whose pages have numbers.
+    ShiftedPages,
     /// Accepted, but the action that it began fails with this code, and nothing is changed. A call that
     /// begins no action is carried out as usual. Only for dialects with actions.
     FailAction {

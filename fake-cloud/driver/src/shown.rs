@@ -46,6 +46,8 @@ pub struct Shown {
     pub dotted_names: bool,
     /// Whether a call may be accepted and its work fail later, as the API then reports.
     pub actions: bool,
+    /// Whether the pages of a list have numbers, so that a deletion moves other items to pages that were perhaps read already.
+    pub page_numbers: bool,
 }
 
 impl Default for Shown {
@@ -70,11 +72,18 @@ impl Shown {
         shared_routes: false,
         dotted_names: true,
         actions: true,
+        page_numbers: true,
     };
 
     /// Any number of addresses, and the defaults for everything else.
-    pub const PLAIN: Shown =
-        Shown { deletions: false, retry_after: false, provider_ids: false, actions: false, ..Shown::ALL };
+    pub const PLAIN: Shown = Shown {
+        deletions: false,
+        retry_after: false,
+        provider_ids: false,
+        actions: false,
+        page_numbers: false,
+        ..Shown::ALL
+    };
 
     /// The addresses of a machine that the API shows, in their order.
     pub fn part_of(&self, addresses: impl IntoIterator<Item = Address>) -> Vec<Address> {

@@ -79,7 +79,8 @@ where
     let (voice, (query, problem, unknown)) = (voice.clone(), query.checked());
     let call = Call { page: query.page, ..call };
     let plan = Plan::new(call, move |cloud, now| {
-        let query = query.empty_first(cloud.begins_with_an_empty_page());
+        let lost = cloud.items_lost_before(query.page);
+        let query = query.empty_first(cloud.begins_with_an_empty_page()).losing(lost);
         let result = match problem {
             None => run(&voice, &query, cloud, now),
             Some(problem) => Err(problem),

@@ -19,6 +19,8 @@ pub struct Query<X = ()> {
     unknown: Option<String>,
     /// Whether a page without items comes first.
     empty_first: bool,
+    /// How many items are missing before the requested page.
+    lost: u64,
 }
 
 impl<X> Query<X> {
@@ -58,6 +60,7 @@ impl<X> Query<X> {
             problem: None,
             unknown: None,
             empty_first: false,
+            lost: 0,
         }
     }
 
@@ -125,13 +128,19 @@ impl<X> Query<X> {
         Query { empty_first, ..self }
     }
 
+    /// The same query, with so many items missing before its page.
+    pub(super) fn losing(self, lost: u64) -> Query<X> {
+        Query { lost, ..self }
+    }
+
     /// The items of the requested page, with pages of `size` items, and whether there are more after it.
     pub fn cut<T>(&self, size: u64, items: impl Iterator<Item = T>) -> (Vec<T>, bool) {
         let page = if self.empty_first { self.page - 1 } else { self.page };
         if page == 0 {
             return (Vec::new(), items.count() > 0);
         }
-        let skip = usize::try_from((page - 1).saturating_mul(size)).unwrap_or(usize::MAX);
+        let skip = (page - 1).saturating_mul(size).saturating_add(self.lost);
+        let skip = usize::try_from(skip).unwrap_or(usize::MAX);
         let mut rest = items.skip(skip);
         let found = rest.by_ref().take(usize::try_from(size).unwrap_or(usize::MAX)).collect();
         (found, rest.next().is_some())
@@ -139,7 +148,8 @@ impl<X> Query<X> {
 
     /// The number of the last page for `total` items in pages of `size`; there is always one.
     pub fn last_page(&self, size: u64, total: u64) -> u64 {
-        (total.div_ceil(size) + u64::from(self.empty_first && total > 0)).max(1)
+        let shown = total.saturating_sub(self.lost);
+        (shown.div_ceil(size) + u64::from(self.empty_first && total > 0)).max(1)
     }
 
     /// The query, its fault, and its unknown part.
@@ -179,6 +189,13 @@ mod tests {
             ((vec![], true), (vec![1, 2], true), (vec![3], false))
         );
         assert_eq!(cut("", vec![]), (vec![], false));
+    }
+
+    #[test]
+    fn items_may_be_missing_before_a_page() {
+        let cut = |text, lost| query(text).losing(lost).cut(1, [1, 2, 3, 4].into_iter());
+        assert_eq!((cut("", 0), cut("page=2", 1)), ((vec![1], true), (vec![3], true)));
+        assert_eq!((cut("page=3", 2), query("page=3").losing(2).last_page(1, 4)), ((vec![], false), 2));
     }
 
     #[test]

@@ -68,6 +68,8 @@ pub struct Cloud {
     pub(super) seen: LastListed,
     /// What lists show to the current call.
     pub(super) view: View,
+    /// Whether the list that was begun last under [`View::ShiftedPages`] is one whose pages are shifted.
+    is_shifted: bool,
 }
 
 impl Cloud {
@@ -143,6 +145,17 @@ impl Cloud {
     /// Whether lists begin with a page without items.
     pub fn begins_with_an_empty_page(&self) -> bool {
         self.view == View::EmptyFirstPage
+    }
+
+    /// How many items are missing before this page of a list, because others have moved.
+    pub fn items_lost_before(&mut self, page: u64) -> u64 {
+        if self.view != View::ShiftedPages {
+            return 0;
+        }
+        if page == 1 {
+            self.is_shifted = !self.is_shifted;
+        }
+        if self.is_shifted { page.saturating_sub(1) } else { 0 }
     }
 
     /// A new id for an object that only the dialect knows.

@@ -19,6 +19,8 @@ pub enum View {
     AsOf(Arc<Inventory>),
     /// Everything, after a page without items.
     EmptyFirstPage,
+    /// In every second list, pages that begin later than they should.
+    ShiftedPages,
 }
 
 /// A kind of object that can be listed.
@@ -34,7 +36,7 @@ impl View {
     /// The objects of a list that are shown.
     pub(super) fn of<'a, T: Listed>(&'a self, all: Vec<&'a T>) -> Vec<&'a T> {
         match self {
-            View::Whole | View::EmptyFirstPage => all,
+            View::Whole | View::EmptyFirstPage | View::ShiftedPages => all,
             View::Nothing => Vec::new(),
             View::Without(names) => {
                 let hidden =

@@ -33,6 +33,7 @@ impl Twist {
             Effect::Without { names } => Twist::View(View::Without(names.iter().cloned().collect())),
             Effect::Stale => Twist::View(View::AsOf(hit.then.clone().unwrap_or_default())),
             Effect::EmptyFirstPage => Twist::View(View::EmptyFirstPage),
+            Effect::ShiftedPages => Twist::View(View::ShiftedPages),
             Effect::Status { .. }
             | Effect::Malformed
             | Effect::Refuse

@@ -135,6 +135,22 @@ async fn a_list_can_begin_with_an_empty_page_that_leads_to_the_others() {
 }
 
 #[tokio::test]
+async fn machines_can_move_to_pages_that_were_read_in_every_second_list() {
+    for speech in SPEECHES.iter().filter(|speech| speech.dialect != "openstack") {
+        let cloud = speech.start().await;
+        cloud.set(Settings { page_size: Some(1), ..Settings::default() }).await;
+        cloud.inject(on(Op::InstanceList), Effect::ShiftedPages).await;
+        for _ in 0..2 {
+            assert_eq!(speech.page(&cloud, 1).await, (200, names(&[1]), true), "{}", speech.dialect);
+            assert_eq!(speech.page(&cloud, 2).await, (200, names(&[3]), false), "{}", speech.dialect);
+            assert_eq!(speech.page(&cloud, 1).await, (200, names(&[1]), true), "{}", speech.dialect);
+            assert_eq!(speech.page(&cloud, 2).await, (200, names(&[2]), true), "{}", speech.dialect);
+            assert_eq!(speech.page(&cloud, 3).await, (200, names(&[3]), false), "{}", speech.dialect);
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_list_can_be_empty_or_lack_an_object_that_is_there_all_the_same() {
     for speech in &SPEECHES {
         let cloud = speech.start().await;

@@ -195,6 +195,7 @@ impl Recorded for Shared {
             | Effect::Without { .. }
             | Effect::Stale
             | Effect::EmptyFirstPage
+            | Effect::ShiftedPages
             | Effect::FailAction { .. } => {
                 let lacks = || {
                     ErrorReply::invalid(

@@ -185,6 +185,7 @@ fn effect(effect: &Effect) -> String {
         Effect::Without { names } => format!("a list without {}", names.join(", ")),
         Effect::Stale => "a list of what there was".to_owned(),
         Effect::EmptyFirstPage => "a list that begins with an empty page".to_owned(),
+        Effect::ShiftedPages => "machines that move between the pages of a list".to_owned(),
         Effect::FailAction { code } => format!("an action that fails with {code}"),
     }
 }

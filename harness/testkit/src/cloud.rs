@@ -50,6 +50,11 @@ impl<'a> Cloud<'a> {
         self.cx.cloud.shown().nested_routes
     }
 
+    /// Whether the pages of its lists have numbers, so that a deletion moves other items to pages that were perhaps read.
+    pub fn has_page_numbers(&self) -> bool {
+        self.cx.cloud.shown().page_numbers
+    }
+
     /// Whether the name of a machine may have dots.
     pub fn has_dotted_names(&self) -> bool {
         self.cx.cloud.shown().dotted_names

@@ -52,6 +52,7 @@ pub const DIALECT: DialectInfo = DialectInfo {
         shared_routes: false,
         dotted_names: true,
         actions: true,
+        page_numbers: false,
     },
     metadata: false,
     hosts: HOSTS,

@@ -50,6 +50,7 @@ pub const DIALECT: DialectInfo = DialectInfo {
         shared_routes: true,
         dotted_names: false,
         actions: true,
+        page_numbers: false,
     },
     metadata: true,
     hosts: HOSTS,

@@ -47,6 +47,7 @@ pub const DIALECT: DialectInfo = DialectInfo {
         shared_routes: false,
         dotted_names: true,
         actions: true,
+        page_numbers: true,
     },
     metadata: true,
     hosts: &[],

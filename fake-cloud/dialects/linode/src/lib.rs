@@ -40,6 +40,7 @@ pub const DIALECT: DialectInfo = DialectInfo {
         shared_routes: false,
         dotted_names: true,
         actions: false,
+        page_numbers: true,
     },
     metadata: false,
     hosts: &[],

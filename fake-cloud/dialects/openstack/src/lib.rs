@@ -43,6 +43,7 @@ pub const DIALECT: DialectInfo = DialectInfo {
         shared_routes: false,
         dotted_names: true,
         actions: false,
+        page_numbers: false,
     },
     metadata: false,
     hosts: &[],
