@@ -218,7 +218,9 @@ fn repeated(subject: &str, kind: BackendKind) -> String {
         Some("A") => "--adversary",
         _ => "--mutant",
     };
-    format!("{CONTROLS} --cluster {kind} {option} {subject}")
+    // What it does follows its id.
+    let id = subject.split(' ').next().unwrap_or(subject);
+    format!("{CONTROLS} --cluster {kind} {option} {id}")
 }
 
 /// The command of these runs; the page of a report knows it.

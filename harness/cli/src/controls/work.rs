@@ -188,8 +188,9 @@ impl Work {
         mut plan: RunPlan,
         everything: &[Planned],
     ) -> Result<Work, String> {
-        let Mutant { mutant, checks, .. } = control;
+        let Mutant { mutant, what, checks, .. } = control;
         plan.output = plan.output.join(mutant);
+        plan.profile.name.push_str(&format!(", {mutant} ({what})"));
         let bound = |p: &&Planned| p.choice == Choice::Selected && p.level != Level::Info;
         let bound: Vec<&Planned> = everything.iter().filter(bound).collect();
         let ids: Vec<CheckId> = bound.iter().map(|p| p.check.id).collect();
@@ -221,6 +222,7 @@ impl Work {
         let mut plan = plan.clone();
         plan.profile.extra_arguments.push(format!("--adversary={adversary}"));
         plan.output = plan.output.join(adversary);
+        plan.profile.name.push_str(&format!(", {adversary} ({what})"));
         let selected = || everything.iter().filter(|p| p.choice == Choice::Selected);
         let named = |names: &[&String]| -> BTreeSet<String> {
             let of = selected().filter(|p| names.iter().any(|id| p.check.id.is_named(id)));
@@ -257,6 +259,7 @@ impl Work {
         }
         let mut plan = plan.clone();
         plan.output = plan.output.join(&one.variant);
+        plan.profile.name.push_str(&format!(", {} ({})", one.variant, one.what));
         let jobs = Some(one.jobs.unwrap_or(plan.jobs));
         let subject = format!("{} ({})", one.variant, one.what);
         let whole = Work::by(&[], plan, subject, Expected::NoFailure);
