@@ -20,6 +20,9 @@ use std::time::Duration;
 const LIMIT: Duration = Duration::from_secs(60);
 /// How long a machine may take from power-on until its services run.
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
+/// How long a killed machine may take to end. It ends when the kernel has ended all of its processes, those that wait for the
+/// disk, too: next to compilers that took more than 60 s.
+const END_LIMIT: Duration = Duration::from_secs(180);
 /// What Docker answers if a killed container has not ended after 10 s (moby daemon/kill.go).
 const ENDS_LATE: &str = "did not receive an exit event";
 /// How long loading an image into a machine may take.
@@ -91,7 +94,7 @@ impl KindMachines {
         let mut end = docker.wait_container(&machine.container_id, None);
         // A killed machine ends with a special status, which the library reports as an error.
         let call = async { end.next().await.map(drop).map_or(Ok(()), Ok) };
-        Ok(self.engine.call("wait for the end of machine", &machine.name, LIMIT, call).await?)
+        Ok(self.engine.call("wait for the end of machine", &machine.name, END_LIMIT, call).await?)
     }
 
     /// Switches it on and waits until the machine's services have been started.
