@@ -94,6 +94,23 @@ pub(crate) enum Edit {
 }
 
 impl Edit {
+    /// What it does, for a user.
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Edit::Set { key, value, .. } => format!("set '{key}: {value}'"),
+            Edit::Insert { keys, .. } => format!("add {}", keys.join(".")),
+            Edit::Tolerate { key, effect, .. } => format!("tolerate {key}:{effect}"),
+            Edit::DropHostIp { .. } => "do not read the host's address into the environment".to_owned(),
+            Edit::DropNodeRequirement { label, .. } => format!("do not require the Node label {label}"),
+            Edit::Image { .. } => "correct the image reference".to_owned(),
+            Edit::Argument { flag, value, .. } => format!("set --{flag}={value}"),
+            Edit::ProbePath { kind, .. } => format!("let the {kind} request /healthz"),
+            Edit::FailOpen { .. } => "set 'failurePolicy: Ignore'".to_owned(),
+            Edit::Add { .. } => "add an object".to_owned(),
+            Edit::Grant { .. } => "add a service account with the permissions of a CCM".to_owned(),
+        }
+    }
+
     /// The object that is changed.
     pub(crate) fn object(&self) -> usize {
         match self {

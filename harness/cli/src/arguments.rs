@@ -37,7 +37,7 @@ use examples::{
 };
 use harness_config::BackendKind;
 use std::path::PathBuf;
-use values::words;
+use values::{ANY, whole, words};
 
 /// The longest lines of help, in columns: longer ones are hard to read.
 const WIDEST: usize = 120;
@@ -210,10 +210,10 @@ pub(super) struct ProveOptions {
     #[arg(long, value_name = "NAME")]
     pub(super) case: Vec<String>,
     /// Instead of the table: this many random variants, each on one cluster setup
-    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with_all = ["sample", "case"])]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, conflicts_with_all = ["sample", "case"], value_parser = whole::<u16>(1, 1000))]
     pub(super) random: Option<u16>,
     /// Chooses the random variants; the same seed gives the same ones
-    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "random", default_value_t = 1)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, requires = "random", default_value_t = 1, value_parser = whole::<u64>(0, ANY))]
     pub(super) seed: u64,
     /// Folder for the manifests of random variants about which model and cluster disagree
     #[arg(long, value_name = "DIR", requires = "random", default_value = "boot-disagreements")]
@@ -225,7 +225,7 @@ pub(super) struct ProveOptions {
     #[arg(long, value_enum, value_delimiter = ',')]
     pub(super) cni: Vec<::bootstrap::Cni>,
     /// Number of embedded clusters at the same time
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 24, value_parser = clap::value_parser!(u16).range(1..=64))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 24, value_parser = whole::<u16>(1, 64))]
     pub(super) jobs: u16,
 }
 
@@ -242,7 +242,7 @@ pub(super) struct EmbeddedOptions {
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: PathBuf,
     /// Number of Nodes, each waiting for a cloud controller manager
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 1, value_parser = whole::<u32>(1, 10_000))]
     pub(super) nodes: u32,
     /// Kubernetes version
     #[arg(long, value_name = "VERSION", default_value_t)]

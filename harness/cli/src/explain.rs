@@ -192,7 +192,7 @@ fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
         text.push_str(&labelled("seen in:", &format!("{}: {}", bug.issue, bug.what)));
     }
     if let Some(steps) = &row.by_hand {
-        text.push_str("\n  by hand, with your names in the place of words in capitals:\n");
+        text.push_str("\n  by hand (replace the words in capitals by your names):\n");
         let setup = area.setup.iter().flat_map(|setup| setup.lines().chain([""]));
         for line in setup.chain(steps.lines()) {
             let _ = writeln!(text, "{}", format!("    {line}").trim_end());

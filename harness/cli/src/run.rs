@@ -56,12 +56,15 @@ pub(super) fn typed(options: &SharedOptions) -> Result<RunFile, ExitCode> {
     let mut typed = options.overrides();
     let Some(report) = &options.failed_from else { return Ok(typed) };
     let ledger = read(report).map_err(|why| {
-        say(&format!("error: {why}"));
+        say(&format!("error: --failed-from: {why}"));
         ExitCode::from(exit::USAGE)
     })?;
     let ids = not_passed(&ledger);
     if ids.is_empty() {
-        say(&format!("error: {}: nothing in it failed, was blocked or met an error", report.display()));
+        say(&format!(
+            "error: --failed-from {}: nothing in it failed, was blocked or met an error",
+            report.display()
+        ));
         return Err(ExitCode::from(exit::NOTHING_SELECTED));
     }
     typed.select.only = Some(ids);

@@ -43,9 +43,9 @@ pub(super) fn run(folder: &Path) -> ExitCode {
     }))
 }
 
-/// Reports to Sonobuoy that the command line is wrong, if it names Sonobuoy's folder.
+/// Reports to Sonobuoy that the command line is wrong, if it is one of `run` and names Sonobuoy's folder.
 pub(super) fn refuse(typed: &[OsString], why: &str) {
-    if let Some(folder) = folder_of(typed) {
+    if let Some(folder) = folder_of(typed).filter(|_| typed.iter().any(|word| word == "run")) {
         plugin(&folder, |_| Ok((exit::USAGE, why.to_owned())));
     }
 }
@@ -289,5 +289,10 @@ mod tests {
         refuse(&line, "no option --bogus");
         assert!(handed_over(folder.path()).iter().any(|(_, text)| text.contains("no option --bogus")));
         refuse(&typed("run --bogus"), "without a results folder");
+        let other = tempfile::tempdir().expect("a folder");
+        let mut line = typed("list --sonobuoy-results");
+        line.push(other.path().join("new").as_os_str().to_owned());
+        refuse(&line, "no option --sonobuoy-results");
+        assert!(!other.path().join("new").exists(), "only 'run' writes there");
     }
 }

@@ -78,7 +78,8 @@ fn parse(name: String, text: &str, file: &Path) -> Result<Layout, ClusterError> 
     let wrong = |why: String| ClusterError::Usage {
         what: format!("topology {}", file.display()),
         why,
-        way_out: "kind-configs/three-node.yaml is an example".to_owned(),
+        way_out: "give a configuration file of kind (https://kind.sigs.k8s.io/docs/user/configuration)"
+            .to_owned(),
     };
     let mut config: Map<String, Value> = yaml::from_str(text, file).map_err(|error| wrong(error.what))?;
     for (key, expected) in [("kind", "Cluster"), ("apiVersion", "kind.x-k8s.io/v1alpha4")] {

@@ -331,7 +331,7 @@ impl<'a> PullingKubelet<'a> {
         let (name, to) = (self.machine.name.clone(), cloud_address(self.cx));
         self.cx.undo_at_end(reconnecting(&name));
         self.cx
-            .session
+            .session()
             .cluster()
             .operate(Operation::Link { machine: self.machine, to, op: LinkOp::Cut })
             .await?;

@@ -211,7 +211,13 @@ impl Topology {
         if files::is_file(&file) {
             return Ok(Topology::File(file));
         }
-        let names: Vec<&str> = Topology::NAMED.iter().map(|(name, _)| *name).collect();
+        let built_in = files::list(&files::built_in("kind-configs")).unwrap_or_default();
+        let mut names: Vec<&str> = Topology::names().collect();
+        for name in built_in.iter().filter_map(|file| file.file_stem()?.to_str()) {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
         let near = did_you_mean(text, &names);
         Err(format!("'{text}' is none of {}, nor a path with a '/'{near}", names.join(", ")))
     }

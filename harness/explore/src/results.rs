@@ -220,16 +220,16 @@ impl fmt::Display for Results {
         let plain = trials - singles - pairs;
         write!(
             f,
-            "tried {trials} histories in {} s: {plain} without a fault, {singles} of the {} that have one fault",
+            "tried {trials} histories in {} s: {plain} without a fault, {singles} of {} with one fault",
             self.took_ms / 1000,
             singles + self.left,
         )?;
         // A replay knows no others than its own.
         if self.points > 0 {
-            write!(f, " (at one of {} points)", self.points)?;
+            write!(f, " (there are {} points for faults)", self.points)?;
         }
         if self.pairs > 0 {
-            write!(f, ", {pairs} of the {} that have two", self.pairs)?;
+            write!(f, ", {pairs} of {} with two faults", self.pairs)?;
         }
         let unreached = self.count(Ended::NotReached);
         if unreached > 0 {
@@ -271,7 +271,7 @@ pub(crate) mod tests {
     #[test]
     fn the_summary_has_the_numbers() {
         let shown = results().to_string();
-        let counts = "tried 2 histories in 3 s: 2 without a fault, 0 of the 5 that have one fault (at one of 3 points)";
+        let counts = "tried 2 histories in 3 s: 2 without a fault, 0 of 5 with one fault (there are 3 points for faults)";
         assert_eq!(shown, format!("{counts}; 0 findings, 1 more that were not seen every time"));
     }
 

@@ -206,7 +206,10 @@ impl Scenario {
     pub fn built_in(names: &[String]) -> Result<Vec<Scenario>, String> {
         let known: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
         if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
-            return Err(format!("unknown scenario '{unknown}'; the scenarios are {}", known.join(", ")));
+            return Err(format!(
+                "--scenario: unknown scenario '{unknown}'; the scenarios are {}",
+                known.join(", ")
+            ));
         }
         let wanted = BUILT_IN.iter().filter(|(name, _)| names.is_empty() || names.iter().any(|n| n == name));
         wanted.map(|(name, text)| Scenario::parse(text, Path::new(&format!("{name}.yaml")))).collect()
@@ -221,7 +224,10 @@ impl Scenario {
         all.extend(random);
         if let Some(unknown) = names.iter().find(|name| all.iter().all(|one| one.name != **name)) {
             let known: Vec<&str> = all.iter().map(|one| one.name.as_str()).collect();
-            return Err(format!("unknown scenario '{unknown}'; the scenarios are {}", known.join(", ")));
+            return Err(format!(
+                "--scenario: unknown scenario '{unknown}'; the scenarios are {}",
+                known.join(", ")
+            ));
         }
         all.retain(|one| names.is_empty() || names.contains(&one.name));
         Ok(all)

@@ -182,9 +182,9 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
         ),
         None if !provider.is_empty() => {
             put(&format!("providerId: {{format: \"{provider}://{{id}}\"}}"), "guess: its provider's name");
-            unknown.push("providerId.format: whether its provider ids look so".to_owned());
+            unknown.push("providerId.format: whether the guess is right".to_owned());
         }
-        None => unknown.push("providerId.format: what its provider ids look like".to_owned()),
+        None => unknown.push("providerId.format: the form of its provider ids".to_owned()),
     }
     let known = draft.known.as_ref();
     if let Some(owner) = known.and_then(|known| known.owner.as_ref()) {

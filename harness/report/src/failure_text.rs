@@ -58,6 +58,12 @@ impl FailureText {
     }
 }
 
+/// The likely cause that a failure's text names.
+pub(super) fn likely_cause(message: &str) -> Option<String> {
+    let failure = FailureText::of(message)?;
+    failure.rest.into_iter().find(|(label, _)| *label == "likely").map(|(_, cause)| cause)
+}
+
 /// The expected and the observed state in a failure's text; `None` for other texts.
 pub fn expected_and_seen(message: &str) -> Option<(String, String)> {
     FailureText::of(message).map(|failure| (failure.expected, failure.seen))

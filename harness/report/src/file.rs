@@ -27,15 +27,21 @@ pub enum ParseError {
     /// It is not YAML, or does not have the structure of a report.
     #[error(transparent)]
     Form(#[from] YamlError),
-    /// Another kind of file, or another version of the format.
-    #[error("{file}: not a report of this version: apiVersion '{api_version}', kind '{kind}'")]
+    /// Another kind of file.
+    #[error("{file}: this is not a report: its kind is '{kind}', that of a report is '{KIND}'")]
+    Kind {
+        /// The file name given by the caller.
+        file: String,
+        /// The kind in the file.
+        kind: String,
+    },
+    /// Another version of the format.
+    #[error("{file}: not a report of this version: apiVersion '{api_version}', expected '{API_VERSION}'")]
     Header {
         /// The file name given by the caller.
         file: String,
-        /// The kind or version in the file.
+        /// The version in the file.
         api_version: String,
-        /// The kind or version in the file.
-        kind: String,
     },
     /// An unknown outcome or level.
     #[error("{file}: check {id}: '{word}' is not an outcome")]
@@ -280,12 +286,11 @@ pub fn read(text: &str, file: &Path) -> Result<Written, ParseError> {
     let label = || one_line(&file.to_string_lossy());
     let document: Value = yaml::from_str(text, file)?;
     let says = |key: &str| document.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
-    if says("apiVersion") != API_VERSION || says("kind") != KIND {
-        return Err(ParseError::Header {
-            file: label(),
-            api_version: says("apiVersion"),
-            kind: says("kind"),
-        });
+    if says("kind") != KIND {
+        return Err(ParseError::Kind { file: label(), kind: says("kind") });
+    }
+    if says("apiVersion") != API_VERSION {
+        return Err(ParseError::Header { file: label(), api_version: says("apiVersion") });
     }
     let report: ReportFile = yaml::from_str(text, file)?;
     let ledger = ledger_of(report, label)?;

@@ -89,7 +89,7 @@ pub fn broken_rules(about: &About, report: &Ledger, folder: (&str, &str)) -> Vec
     let verdict = report.conformance();
     match about.made_by {
         MadeBy::Vendor => {
-            rule(subject.certify, "it is of no run for certification: run with '--certify'".to_owned());
+            rule(subject.certify, "the run was not one for certification: run with '--certify'".to_owned());
             rule(
                 verdict == Conformance::Conformant,
                 format!("the verdict is '{}'; a vendor submits what is conformant", verdict_word(verdict)),

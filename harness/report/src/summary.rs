@@ -1,6 +1,7 @@
 //! The summary on the terminal at the end of a run.
 
 use super::common_causes::{CommonCause, common_causes};
+use super::failure_text::likely_cause;
 use super::profile_result;
 use super::wording::{
     self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, shown_word, telling_log_line,
@@ -72,13 +73,8 @@ fn few(ledger: &Ledger) -> Option<usize> {
 
 /// The summary of few checks: what the lines of the checks themselves do not show.
 fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
-    let checks: u64 = ledger.all().map(|entry| entry.duration_ms).sum();
-    let (whole, checks) = (seconds(ledger.duration_ms), seconds(checks));
-    let all = ledger.all().count();
-    put!(
-        text,
-        "\ntook {whole}; {ran} of {all} checks ran, {checks} one after another; the others were left out"
-    );
+    let (whole, all) = (seconds(ledger.duration_ms), ledger.all().count());
+    put!(text, "\n{ran} of {all} checks ran, in {whole} with the cluster; the others were left out");
     unobservable(ledger, |_| true, "Not observable here", text);
     noted(ledger, text);
     private(ledger, text);
@@ -270,6 +266,9 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
         let message = outcome_text(&entry.outcome).unwrap_or_default();
         let why = whole_words(message);
         put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
+        if let Some(cause) = likely_cause(message) {
+            put!(text, "  {:<width$}          likely: {}", "", whole_words(&cause));
+        }
         if let Some(line) = telling_log_line(message).filter(|line| !why.contains(line)) {
             put!(text, "  {:<width$}          its log: {}", "", one_line(line));
         }
@@ -427,7 +426,8 @@ fn speed(ledger: &Ledger, text: &mut String) {
     if !ran.is_empty() {
         // An interrupted run has not ended this stage.
         let took = checks.first().map_or(ledger.duration_ms.saturating_sub(all_up), |s| s.took_ms);
-        let note = format!("  ({} ran, {} one after another; the slowest:)", ran.len(), seconds(one_by_one));
+        let note =
+            format!("  ({} ran; their times add up to {}; the slowest:)", ran.len(), seconds(one_by_one));
         rows.push((String::from("checks"), took, note));
         let mut slowest = ran;
         slowest.sort_by_key(|e| (std::cmp::Reverse(e.duration_ms), e.id.clone()));

@@ -66,10 +66,11 @@ pub async fn run_one(lanes: &[Arc<Session>], session: Arc<Session>, planned: &Pl
         && may_be_judged_again(&session, planned)
     {
         let first = message.lines().next().unwrap_or_default().to_owned();
+        let reason = format!("the environment failed it: {}", secrets::redact(first));
+        events.emit(Payload::CheckRepeated { why: reason.clone() });
         let evidence = entry.evidence.take();
         entry = attempt(lanes, session, planned, hold, &events).await;
         entry.evidence = entry.evidence.or(evidence);
-        let reason = format!("the environment failed it: {}", secrets::redact(first));
         entry.facts.insert(FIRST_TRY.to_owned(), reason);
     }
     entry.started = started;

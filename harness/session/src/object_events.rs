@@ -1,14 +1,14 @@
 //! Events about the watched objects.
 
 use super::record::{Facts, object_changed};
-use crate::ccm::{REPLICA_LABEL, ends_of, log_end, shown_lines, statuses_of};
+use crate::ccm::{REPLICA_LABEL, SEARCHED, ends_of, log_end, shown_end, statuses_of};
 use crate::k8s::ChangeObserver;
 use harness_core::events::{Events, Payload};
 use k8s_openapi::api::core::v1::Pod;
 use kube::{Api, Client, ResourceExt};
 
 /// Number of log lines in an event.
-const LINES: i64 = 5;
+const LINES: usize = 5;
 
 /// Records each change of an object.
 pub(super) fn tells<K: Facts>(events: &Events) -> ChangeObserver<K> {
@@ -42,15 +42,16 @@ pub(super) fn tells_of_ends(events: &Events, client: &Client) -> ChangeObserver<
     })
 }
 
-/// The last lines of the container's process that exited: it is the current one unless another was started.
-pub(super) async fn last_lines_of(client: &Client, pod: &Pod, container: &str, lines: i64) -> Vec<String> {
+/// The last lines of the container's process that exited, and the reason of a crash before them. It is the current process
+/// unless another was started.
+pub(super) async fn last_lines_of(client: &Client, pod: &Pod, container: &str, lines: usize) -> Vec<String> {
     let its_own = statuses_of(pod).find(|status| status.name == container);
     let runs = its_own.and_then(|status| status.state.as_ref()).is_some_and(|state| state.running.is_some());
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     // It may have been restarted since the Pod was read.
     for previous in [runs, !runs] {
-        match log_end(&api, (&pod.name_any(), Some(container)), lines, previous, false).await {
-            Ok(log) if !log.text.trim().is_empty() => return shown_lines(log.text),
+        match log_end(&api, (&pod.name_any(), Some(container)), SEARCHED, previous, false).await {
+            Ok(log) if !log.text.trim().is_empty() => return shown_end(log.text, lines),
             Ok(_) | Err(_) => {}
         }
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 const EVERY: Duration = Duration::from_millis(200);
 
 /// How many of its last lines are shown.
-const LINES: i64 = 10;
+const LINES: usize = 10;
 
 impl Session {
     /// The release that is installed before the CCM under test in an upgrade, if the run names one.

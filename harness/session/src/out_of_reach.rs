@@ -14,7 +14,7 @@ use std::time::Duration;
 /// existed before it.
 const STARTED_AGAIN: i32 = 2;
 /// Number of its last log lines in the message.
-const LINES: i64 = 10;
+const LINES: usize = 10;
 
 impl Session {
     /// Whether the CCM's programs run without their own file system here, and so without the mounts of their Pods at

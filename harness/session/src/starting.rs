@@ -11,7 +11,7 @@ use tokio::time::Instant;
 /// Interval between two looks at the Pods.
 const EVERY: Duration = Duration::from_millis(100);
 /// Number of its log lines that are shown.
-const LINES: i64 = 10;
+const LINES: usize = 10;
 
 impl Session {
     /// Waits until the CCM leads. `starts` contains ends of its programs that are already known.

@@ -300,7 +300,7 @@ impl CheckCx {
     ///
     /// # Errors
     /// When the API server refuses.
-    pub async fn allows_group(&self, group: &str, rules: serde_json::Value) -> Verdict {
+    pub async fn allows_group(&self, group: &str, rules: serde_json::Value) -> Result<(), CheckError> {
         let name = self.prefix.clone();
         self.on_end(Undo::Right(name.clone()));
         put(&Api::<ClusterRole>::all(self.client.clone()), &name, json!({"rules": rules})).await?;

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 /// How many log lines a failure shows.
-const SHOWN_LINES: i64 = 12;
+const SHOWN_LINES: usize = 12;
 
 /// How long a check may wait for a trial at most; far longer than any limit of a check.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
@@ -306,7 +306,7 @@ impl CheckCx {
 }
 
 /// The last log lines of these Pods, without secrets.
-async fn last_lines_of(client: &Client, pods: &[Arc<Pod>], lines: i64) -> String {
+async fn last_lines_of(client: &Client, pods: &[Arc<Pod>], lines: usize) -> String {
     let mut text = String::new();
     for pod in pods {
         text.push_str(&last_lines(client, pod, lines).await);

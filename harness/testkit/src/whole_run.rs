@@ -124,7 +124,7 @@ pub fn as_before() -> Matcher<LeftObjects> {
 /// # }
 /// ```
 pub fn none() -> Matcher<Vec<End>> {
-    holds("do not happen", Vec::is_empty).expecting("no exit of its process that a check did not cause")
+    holds("do not happen", Vec::is_empty).expecting("its process exits only when a check makes it")
 }
 
 impl Subject for Leftovers<'_> {

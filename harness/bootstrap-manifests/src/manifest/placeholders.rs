@@ -24,6 +24,8 @@ pub(super) fn placeholders(object: &Node) -> Vec<&Node> {
 
 /// The image in the manifests of a profile, which a run replaces.
 const OF_A_PROFILE: &str = "${IMAGE}";
+/// The pod networks in such manifests, which a run fills in, too.
+const OF_A_CLUSTER: &str = "${CLUSTER_CIDR}";
 
 fn of_container(container: &Node) -> Vec<&Node> {
     const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
@@ -33,7 +35,9 @@ fn of_container(container: &Node) -> Vec<&Node> {
     let is_script = SHELLS.contains(&program.rsplit('/').next().unwrap_or_default());
     let line = items("command").iter().chain(items("args")).filter(|_| !is_script);
     let image = container.get("image").filter(|image| image.text() != Some(OF_A_PROFILE));
-    image.into_iter().chain(line).filter(|node| node.is_placeholder()).collect()
+    let is_open =
+        |node: &&Node| node.is_placeholder() && name_in(node.text().unwrap_or_default()) != OF_A_CLUSTER;
+    image.into_iter().chain(line).filter(is_open).collect()
 }
 
 /// The placeholder in a text that has one.

@@ -2,6 +2,7 @@
 
 use super::args::FixArgs;
 use super::outcome::{BOOTS, FAILS, NAME_IT};
+use crate::check::Checked;
 use crate::fix::{Fixed, diff, fix};
 use crate::lint::lint;
 use bootstrap_manifests::cluster::Cluster;
@@ -10,6 +11,16 @@ use std::io::Read;
 
 /// How many clusters that do not boot yet are listed by name: often all have the same cause.
 const MOST_STUCK: usize = 3;
+
+/// How often the manifests are checked again after changes.
+const PASSES: usize = 4;
+
+/// Gives changed lines the line ends of the others.
+fn keep_line_ends(old: &Source, new: &mut Source) {
+    if old.text.contains("\r\n") && old.text != new.text {
+        new.text = new.text.replace("\r\n", "\n").replace('\n', "\r\n").into();
+    }
+}
 
 fn named(cluster: &Cluster) -> String {
     format!("{} with CNI {}", cluster.topology, cluster.cni)
@@ -24,8 +35,24 @@ pub(super) fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8,
     }
     let clusters: Vec<Cluster> = args.cluster.clusters(&checked)?;
     let findings = lint(&checked, args.cluster.claims(&checked));
-    let fixed = fix(&checked, &clusters, &findings, args.recommended, args.set.ccm());
+    let mut fixed = fix(&checked, &clusters, &findings, args.recommended, args.set.ccm());
+    // A change can reveal what another row asks for.
+    for _ in 1..PASSES {
+        let sources = fixed.sources.clone();
+        let again = Checked::read(sources, Vec::new(), checked.assumed.clone(), args.set.ccm());
+        let findings = lint(&again, args.cluster.claims(&again));
+        let next = fix(&again, &clusters, &findings, args.recommended, args.set.ccm());
+        let is_over = diff(&fixed.sources, &next.sources).is_empty();
+        let done = [fixed.done, next.done].concat();
+        fixed = Fixed { done, ..next };
+        if is_over {
+            break;
+        }
+    }
     let before = &checked.objects.sources;
+    for (old, new) in before.iter().zip(&mut fixed.sources) {
+        keep_line_ends(old, new);
+    }
     if args.write {
         write(before, &fixed.sources)?;
     }

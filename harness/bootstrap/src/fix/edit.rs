@@ -39,7 +39,7 @@ impl Edit {
                 }
                 vec![set(text, container, "image", &fixed_image(image)?)?]
             }
-            Edit::Argument { path, flag, value, .. } => argument(spec(path)?, flag, value)?,
+            Edit::Argument { path, flag, value, .. } => argument(text, spec(path)?, flag, value)?,
             Edit::ProbePath { path, kind, .. } => {
                 let containers = spec(path)?.get("containers")?.items().iter();
                 let gets: Vec<&Node> =
@@ -145,7 +145,7 @@ fn drop_requirement(text: &str, spec: &Node, label: &str) -> Option<Vec<Patch>> 
     (!patches.is_empty()).then_some(patches)
 }
 
-fn argument(spec: &Node, flag: &str, value: &str) -> Option<Vec<Patch>> {
+fn argument(text: &str, spec: &Node, flag: &str, value: &str) -> Option<Vec<Patch>> {
     let mut patches = Vec::new();
     for container in spec.get("containers")?.items() {
         for list in ["command", "args"] {
@@ -153,8 +153,9 @@ fn argument(spec: &Node, flag: &str, value: &str) -> Option<Vec<Patch>> {
                 let Some(word) = item.text() else { continue };
                 let wanted = word.trim_start_matches('-').split('=').next() == Some(flag);
                 if wanted && word.contains('=') && !item.borrowed {
+                    let first = text.get(item.bytes.clone())?.chars().next();
                     let quote =
-                        if item.style == bootstrap_manifests::manifest::Style::Quoted { "\"" } else { "" };
+                        first.filter(|sign| ['"', '\''].contains(sign)).map(String::from).unwrap_or_default();
                     patches.push((item.bytes.clone(), format!("{quote}--{flag}={value}{quote}")));
                 }
             }

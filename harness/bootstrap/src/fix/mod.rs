@@ -46,24 +46,26 @@ pub(crate) fn fix(
         by_hand: Vec::new(),
         stuck: Vec::new(),
     };
-    let mut edits: Vec<(Option<Edit>, String)> = changes
+    // An edit, what asks for it, and what it does if that is not the same.
+    let mut edits: Vec<(Option<Edit>, String, Option<String>)> = changes
         .iter()
-        .map(|change| (edit_for(&checked.boot, change), words(&checked.boot, change)))
+        .map(|change| (edit_for(&checked.boot, change), words(&checked.boot, change), None))
         .collect();
     for finding in findings {
         let wanted = finding.level == Level::Must || (recommended && finding.level == Level::Should);
-        let is_known = edits.iter().any(|(edit, words)| {
+        let is_known = edits.iter().any(|(edit, words, _)| {
             let is_same = edit.is_some() && *edit == finding.edit;
             // The reference to an object that one of the changes creates.
             let creates = || created(words).is_some_and(|object| finding.what.contains(object));
             is_same || (finding.id == "BOOT-REF" && creates())
         });
         if wanted && !is_known {
-            edits.push((finding.edit.clone(), format!("{}: {}", finding.id, finding.what)));
+            let done = finding.edit.as_ref().map(|edit| format!("{}: {}", finding.id, edit.in_words()));
+            edits.push((finding.edit.clone(), format!("{}: {}", finding.id, finding.what), done));
         }
     }
     let mut objects = checked.objects.clone();
-    for (edit, what) in edits {
+    for (edit, what, done) in edits {
         let applied = edit.and_then(|edit| edit.apply(&objects));
         match applied {
             Some(edits) if edits.is_empty() => {}
@@ -73,7 +75,7 @@ pub(crate) fn fix(
                 }
                 objects = Objects::read(fixed.sources.clone());
                 // What is done has no alternative.
-                fixed.done.push(without_assumption(&what).to_owned());
+                fixed.done.push(done.unwrap_or_else(|| without_assumption(&what).to_owned()));
             }
             None => {
                 if !fixed.by_hand.contains(&what) {

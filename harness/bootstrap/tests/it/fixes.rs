@@ -104,6 +104,35 @@ spec:
 }
 
 #[test]
+fn a_second_fix_changes_nothing_and_line_ends_stay() {
+    let text = "apiVersion: apps/v1\r
+kind: Deployment\r
+metadata:\r
+  name: a-ccm\r
+  namespace: kube-system\r
+spec:\r
+  selector: {matchLabels: {app: a-ccm}}\r
+  template:\r
+    metadata: {labels: {app: a-ccm}}\r
+    spec:\r
+      tolerations: []\r
+      containers:\r
+        - name: c\r
+          image: c:v1\r
+          args: [--cloud-provider=a]\r
+";
+    let options = ["fix", "-", "--recommended", "--assume", "ServiceAccount/default"];
+    let (code, out, err) = bootstrap(&options, text);
+    assert_eq!(code, 0, "{out}{err}");
+    let after = out.split("\n# --- a/").next().expect("the manifest");
+    assert!(after.contains("node-role.kubernetes.io/master"), "{after}");
+    assert_eq!(after.trim_end().matches('\n').count(), after.trim_end().matches("\r\n").count(), "{after:?}");
+    let (code, again, err) = bootstrap(&options, after.trim_end());
+    assert_eq!(code, 0, "{again}{err}");
+    assert!(again.contains("# nothing to change"), "{again}");
+}
+
+#[test]
 fn the_difference_is_a_patch() {
     let (_, out, _) = on_variant("fix", "mbt-01-no-uninitialized-toleration", &["--diff-only"]);
     assert!(out.starts_with("--- a/"), "{out}");

@@ -1,7 +1,7 @@
 //! The options of `controls`.
 
 use super::complete::{adversaries, mutants, variants};
-use super::values::words;
+use super::values::{whole, words};
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCandidates;
 use harness_config::{BackendChoice, ClusterKeys, Keep, OutputKeys, RunFile};
@@ -37,7 +37,7 @@ pub(crate) struct ControlOptions {
     #[arg(long, value_name = "VERSION|IMAGE", help_heading = CLUSTER)]
     pub(crate) kubernetes: Option<String>,
     /// Number of clusters at the same time [default: 1 with kind, 16 embedded]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = CLUSTER)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<usize>(1, 64), help_heading = CLUSTER)]
     pub(crate) side_by_side: Option<usize>,
     /// Folder for evidence, with a subfolder for each CCM
     #[arg(long, value_name = "DIR", default_value = "conformance-results/controls", value_hint = ValueHint::DirPath)]

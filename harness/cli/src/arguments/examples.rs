@@ -83,6 +83,8 @@ Example:
   ccm-conformance merge part-1 part-2 part-3 --out merged";
 
 pub(super) const REPLAY_EXAMPLES: &str = "\
+Exit codes: those of the run, see 'run --help'; 2 if the events cannot be read
+
 Example:
   ccm-conformance replay conformance-results/events.jsonl --out again";
 

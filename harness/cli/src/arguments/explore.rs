@@ -3,7 +3,7 @@
 use super::ccm::CcmOptions;
 use super::complete::{mutants, variants};
 use super::run::shard;
-use super::values::words;
+use super::values::{ANY, whole, words};
 use clap::builder::PossibleValuesParser;
 use clap::{Args, ValueHint};
 use clap_complete::engine::ArgValueCandidates;
@@ -45,22 +45,22 @@ pub(crate) struct ExploreOptions {
     #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = HumanDuration::from_str, help_heading = WHICH)]
     pub(crate) budget: HumanDuration,
     /// Number that chooses the order of the trials, the pairs and the random histories
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 1, help_heading = WHICH)]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 1, value_parser = whole::<u64>(0, ANY), help_heading = WHICH)]
     pub(crate) seed: u64,
     /// Number of random histories, next to the scenarios
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 4, help_heading = WHICH)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 4, value_parser = whole::<u16>(0, 10_000), help_heading = WHICH)]
     pub(crate) random: u16,
     /// At most this many pairs of faults, after all single ones [default: as many as the budget allows]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = WHICH)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(0, 1_000_000), help_heading = WHICH)]
     pub(crate) pairs: Option<u32>,
     /// Only the K-th of N parts of all trials; 'merge' joins the parts. 'job/N' in a Pod of an Indexed Job
     #[arg(long, value_name = "K/N", value_parser = shard, help_heading = WHICH)]
     pub(crate) shard: Option<Share>,
     /// Number of clusters at the same time [default: 1 with kind, 12 embedded]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u8).range(1..=32), help_heading = WHICH)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u8>(1, 32), help_heading = WHICH)]
     pub(crate) jobs: Option<u8>,
     /// End after this many findings
-    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..), help_heading = WHICH)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, default_value_t = 20, value_parser = whole::<u16>(1, 1000), help_heading = WHICH)]
     pub(crate) max_findings: u16,
     /// Exit with 1 if anything is found; a known finding that is seen again always does
     #[arg(long, help_heading = RESULT)]

@@ -2,7 +2,7 @@
 
 use super::ccm::{CCM, CcmOptions};
 use super::complete::{checks, suites, topologies};
-use super::values::words;
+use super::values::{whole, words};
 use clap::{Args, ValueEnum, ValueHint};
 use clap_complete::engine::{ArgValueCandidates, ArgValueCompleter};
 use harness_config::{
@@ -85,10 +85,10 @@ pub(crate) struct RunOptions {
     #[arg(short, long, help_heading = SHOWN)]
     verbose: bool,
     /// Start no further check after N failures [default: run all]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..), help_heading = PACE)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 1000), help_heading = PACE)]
     max_fail: Option<u32>,
     /// Run N times, each in a fresh environment, and report checks whose outcomes differ
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = PACE)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 1000), help_heading = PACE)]
     pub(crate) repeat: Option<u32>,
     /// Run as a Sonobuoy plugin that shares this folder with Sonobuoy
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "repeat", "watch"], help_heading = RESULT)]
@@ -171,7 +171,7 @@ pub(crate) struct SharedOptions {
     /// Kind of cluster [default: auto] [env: CCM_CONFORMANCE_CLUSTER]
     #[arg(long, value_name = "KIND", value_parser = words::<BackendChoice>(BackendChoice::WORDS), help_heading = CLUSTER)]
     cluster: Option<BackendChoice>,
-    /// Machines: single, three-node, no-cni, dual-stack or a kind configuration file [default: single]
+    /// Machines: single, two-node, three-node, no-cni, dual-stack or a kind configuration file [default: single]
     #[arg(long, value_name = "NAME|PATH", help_heading = CLUSTER, add = ArgValueCompleter::new(topologies))]
     topology: Option<String>,
     /// Kubernetes version, or the name of a node image; 'run' and 'plan' take several, separated by commas [default: the
@@ -191,7 +191,7 @@ pub(crate) struct SharedOptions {
     #[arg(long, value_name = "WHICH", value_parser = words::<NodeIp>(NodeIp::WORDS), help_heading = CLUSTER)]
     node_ip: Option<NodeIp>,
     /// Random seed of the embedded cluster's timing and of a soak; the report names the one that was used
-    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, help_heading = CLUSTER)]
+    #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, value_parser = whole::<u32>(0, u32::MAX.into()), help_heading = CLUSTER)]
     seed: Option<u32>,
     /// Run only these suites, separated by commas
     #[arg(long, value_name = "SUITE", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(suites))]
@@ -230,10 +230,10 @@ pub(crate) struct SharedOptions {
     #[arg(long, value_name = "WHEN", value_parser = words::<Keep>(Keep::WORDS), help_heading = RESULT)]
     keep: Option<Keep>,
     /// Number of checks that run at the same time on each cluster
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = PACE)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 256), help_heading = PACE)]
     jobs: Option<u32>,
     /// Number of clusters to divide the checks among, each with its own cloud and CCM
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = PACE)]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 16), help_heading = PACE)]
     clusters: Option<u32>,
     /// Timing of leader election; 'default' is the CCM's own [default: fast]
     #[arg(long, value_name = "WHICH", value_parser = words::<Timing>(Timing::WORDS), help_heading = PACE)]

@@ -32,6 +32,23 @@ where
     PossibleValuesParser::new(words).try_map(|word| word.parse::<T>())
 }
 
+/// No upper limit for [`whole`].
+pub(super) const ANY: u64 = u64::MAX;
+
+/// Accepts whole numbers of a range, and names it in the error, whatever was typed.
+pub(super) fn whole<T: TryFrom<u64>>(
+    from: u64,
+    to: u64,
+) -> impl Fn(&str) -> Result<T, String> + Clone + Send + Sync + 'static {
+    move |text| {
+        let number = text.parse().ok().filter(|number| (from..=to).contains(number));
+        number.and_then(|number| T::try_from(number).ok()).ok_or_else(|| match to {
+            ANY => format!("expected a whole number from {from} on"),
+            _ => format!("expected a whole number from {from} to {to}"),
+        })
+    }
+}
+
 /// A level of checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ListedLevel {

@@ -35,8 +35,10 @@ const SETTLED: Duration = Duration::from_millis(150);
 /// Why judging stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stopped {
-    /// It is complete, or could not begin.
+    /// It is complete.
     Done,
+    /// It could not begin: what was typed, the profile or the selection is wrong. With the exit code of `run`.
+    Refused(u8),
     /// A file changed in the middle of it.
     ByChange,
     /// The user wants to end.
@@ -66,6 +68,15 @@ pub(super) fn dev(suites: &'static [Suite], options: &DevOptions) -> ExitCode {
     match session.prepare() {
         Ok(plan) => session.until_the_end(plan),
         Err(code) => code,
+    }
+}
+
+/// The first few ids, and how many more there are.
+fn some_of(ids: &[String]) -> String {
+    const SHOWN: usize = 8;
+    match ids.len().checked_sub(SHOWN).filter(|more| *more > 0) {
+        Some(more) => format!("{} and {more} more", ids[..SHOWN].join(", ")),
+        None => ids.join(", "),
     }
 }
 
@@ -144,20 +155,26 @@ impl DevSession<'_> {
         let mut selection = Selection::of(&self.first.select);
         // A failed build has shown its output; the next change builds again.
         let mut stopped = if self.is_built { self.judge_all(&selection) } else { Stopped::Done };
+        // A change of a file may repair what is wrong later, not what was typed.
+        if let Stopped::Refused(code) = stopped {
+            return ExitCode::from(code);
+        }
         loop {
             match stopped {
                 Stopped::ByUser => return ExitCode::from(INTERRUPTED),
                 Stopped::ByChange => {}
-                Stopped::Done => match self.next(&mut selection, keyboard.as_ref(), &plan) {
-                    Next::Quit => return ExitCode::from(exit::CONFORMANT),
-                    Next::Interrupted => return ExitCode::from(INTERRUPTED),
-                    Next::Judge if self.builds() => {}
-                    Next::JudgeFailed if self.builds() => {
-                        stopped = self.judge_failed();
-                        continue;
+                Stopped::Done | Stopped::Refused(_) => {
+                    match self.next(&mut selection, keyboard.as_ref(), &plan) {
+                        Next::Quit => return ExitCode::from(exit::CONFORMANT),
+                        Next::Interrupted => return ExitCode::from(INTERRUPTED),
+                        Next::Judge if self.builds() => {}
+                        Next::JudgeFailed if self.builds() => {
+                            stopped = self.judge_failed();
+                            continue;
+                        }
+                        Next::Judge | Next::JudgeFailed => continue,
                     }
-                    Next::Judge | Next::JudgeFailed => continue,
-                },
+                }
             }
             stopped = self.judge_all(&selection);
         }
@@ -203,7 +220,7 @@ impl DevSession<'_> {
     /// Judges the checks that failed last, and no others.
     fn judge_failed(&mut self) -> Stopped {
         let before = self.failed.len();
-        output::err(&format!("\nfirst the checks that failed last: {}", self.failed.join(", ")));
+        output::err(&format!("\nfirst the checks that failed last: {}", some_of(&self.failed)));
         let stopped = self.judge(&Selection::Failed(self.failed.clone()));
         if stopped == Stopped::Done && !self.failed.is_empty() {
             let failed = self.failed.len();
@@ -217,7 +234,9 @@ impl DevSession<'_> {
         let mut typed = self.first.clone();
         typed.select = selection.keys(&self.first.select);
         // The profile may have changed.
-        let Ok(plan) = planned(&self.options.shared.source(), typed) else { return Stopped::Done };
+        let Ok(plan) = planned(&self.options.shared.source(), typed) else {
+            return Stopped::Refused(exit::USAGE);
+        };
         let shown = Shown {
             at_once: plan.jobs as usize,
             form: ShownAs::Text,
@@ -268,9 +287,10 @@ impl DevSession<'_> {
         if self.interrupted {
             return Stopped::ByUser;
         }
-        if code != exit::USAGE && code != exit::NOTHING_SELECTED {
-            self.failed = Self::failures(&plan);
+        if code == exit::USAGE || code == exit::NOTHING_SELECTED {
+            return Stopped::Refused(code);
         }
+        self.failed = Self::failures(&plan);
         Stopped::Done
     }
 

@@ -42,7 +42,7 @@ fn misspelt_words_are_named_with_the_right_ones() {
     );
     check(
         "cluster: {topology: three-nodes}",
-        "run.yaml:4: cluster.topology: 'three-nodes' is none of single, three-node, no-cni, dual-stack, nor a path with a '/'; did you mean 'three-node'?",
+        "run.yaml:4: cluster.topology: 'three-nodes' is none of single, three-node, no-cni, dual-stack, two-node, nor a path with a '/'; did you mean 'three-node'?",
     );
 }
 

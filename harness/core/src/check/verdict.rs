@@ -110,7 +110,7 @@ impl Blocker {
                 Violation::new("a cluster boots with these manifests", "a Node for the Pods of the CCM", seen)
             }
             Blocker::StaysUp => {
-                Violation::new("the CCM stays up", "no exit of its process that a check did not cause", seen)
+                Violation::new("the CCM stays up", "its process exits only when a check makes it", seen)
             }
             Blocker::KeepsNodes => Violation::new(
                 "the Nodes of the cluster's own machines stay",

@@ -98,6 +98,11 @@ pub enum Payload {
         /// The time, RFC 3339.
         started: String,
     },
+    /// The environment failed a check, which is judged once more: what happened in it before does not count.
+    CheckRepeated {
+        /// How the environment failed it.
+        why: String,
+    },
     /// A check has ended; every check that was to run ends once.
     CheckEnded {
         /// Its outcome.

@@ -99,6 +99,7 @@ impl Fold {
             }
             Payload::Said { .. }
             | Payload::StageBegan { .. }
+            | Payload::CheckRepeated { .. }
             | Payload::PromiseBegan(_)
             | Payload::PromiseMet { .. }
             | Payload::PromiseBroken(_)

@@ -301,6 +301,7 @@ fn taken(
             return None;
         }
         Payload::CheckBegan { .. }
+        | Payload::CheckRepeated { .. }
         | Payload::CheckEnded { .. }
         | Payload::EvidenceTaken { .. }
         | Payload::PromiseBegan(_)

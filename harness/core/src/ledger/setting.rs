@@ -96,15 +96,25 @@ impl fmt::Display for Setting {
         if let Some(option) = option_of(&self.setting).filter(|_| self.from == SetBy::Option) {
             f.write_str(option)?;
             if self.value != "true" {
-                write!(f, " {}", self.value)?;
+                write!(f, " {}", some_of(&self.value))?;
             }
             return self.contract.as_ref().map_or(Ok(()), |contract| write!(f, " (contract: {contract})"));
         }
-        write!(f, "{} {}", self.setting, self.value)?;
+        write!(f, "{} {}", self.setting, some_of(&self.value))?;
         match &self.contract {
             Some(contract) => write!(f, " (contract: {contract}; {})", self.from),
             None => write!(f, " ({})", self.from),
         }
+    }
+}
+
+/// A value; of a long list only the beginning, such as the ids of a report that `--failed-from` has read.
+fn some_of(value: &str) -> String {
+    const SHOWN: usize = 6;
+    let parts: Vec<&str> = value.split(", ").collect();
+    match parts.len().checked_sub(SHOWN).filter(|more| *more > 1) {
+        Some(more) => format!("{} and {more} more", parts[..SHOWN].join(", ")),
+        None => value.to_owned(),
     }
 }
 
@@ -167,6 +177,9 @@ mod tests {
         assert_eq!(shown("select.only", "SVC-*, NODE-*", SetBy::Option), "--only SVC-*, NODE-*");
         assert_eq!(shown("select.only", "SVC-*", SetBy::RunFile), "select.only SVC-* (run file)");
         assert_eq!(shown("select.quick", "true", SetBy::Option), "--quick");
+        let many = ["A-01"; 9].join(", ");
+        let some = ["A-01"; 6].join(", ");
+        assert_eq!(shown("select.only", &many, SetBy::Option), format!("--only {some} and 3 more"));
         assert_eq!(shown("limits.scale", "2", SetBy::Option), "limits.scale 2 (option)");
         let contract = Some("default".to_owned());
         let timing = Setting { contract, ..Setting::given("timing", "random", SetBy::Option) };

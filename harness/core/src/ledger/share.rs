@@ -15,6 +15,8 @@ pub struct Share {
 }
 
 impl Share {
+    /// The largest number of shares.
+    const MOST: usize = 256;
     /// All of it.
     pub const WHOLE: Share = Share { part: 1, of: 1 };
 
@@ -41,6 +43,7 @@ impl FromStr for Share {
         let number = |text: &str| text.parse::<usize>().ok().filter(|number| *number > 0);
         let parsed = text.split_once('/').and_then(|(part, of)| Some((number(part)?, number(of)?)));
         match parsed {
+            Some((_, of)) if of > Share::MOST => Err(format!("at most {} shares, not {of}", Share::MOST)),
             Some((part, of)) if part <= of => Ok(Share { part, of }),
             _ => Err("expected K/N, the Kth of N shares, e.g. 1/3".to_owned()),
         }

@@ -31,8 +31,11 @@ pub fn plain(text: &str) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     let mut shown = String::with_capacity(text.len() + 16);
-    for sign in text.chars() {
+    let mut signs = text.chars().peekable();
+    while let Some(sign) = signs.next() {
         match sign {
+            // The end of a line as some systems write it does not move back over text.
+            '\r' if signs.peek() == Some(&'\n') => shown.push('\r'),
             '\r' => shown.push_str("\\r"),
             sign if is_obeyed(sign) => shown.push_str(&format!("\\u{:04x}", u32::from(sign))),
             sign => shown.push(sign),

@@ -1,6 +1,6 @@
 //! The reasons for a verdict, for the page. Checks that failed in the same way share a reason.
 
-use crate::failure_text::FailureText;
+use crate::failure_text::{FailureText, likely_cause};
 use crate::wording::{because, outcome_text, outcome_word, printable, telling_log_line};
 use harness_core::ledger::{Entry, Ledger};
 use serde::Serialize;
@@ -53,6 +53,9 @@ fn of_check(entry: &Entry) -> (String, Cause) {
     let shared = if failure.expected.is_empty() { &failure.seen } else { &failure.expected };
     let key = format!("{outcome}\n{}\n{}", kind.unwrap_or_default(), without_names(shared, &entry.id));
     let FailureText { expected, mut seen, .. } = failure;
+    if let Some(cause) = likely_cause(&message) {
+        seen = format!("{cause}; {seen}");
+    }
     if let Some(line) = telling_log_line(&message).filter(|line| !seen.contains(*line)) {
         seen.push_str(&format!("; its log: {line}"));
     }

@@ -104,7 +104,7 @@ class ComparePage {
     this.header = make(
       "header", {}, brand(runs[1].report.subject, [["checks", "Checks"], ["run", "Time lines"], ["conditions", "Conditions"]]),
       make("h1", {}, pill(runs[0].verdict), "→", pill(runs[1].verdict), span("subject", names)),
-      make("p", { className: "short" }, `${differs.size} of ${ids.length} checks ended otherwise: `, span("numbers", ...summary), changed("left-out") ? ` ${count(changed("left-out"), "check")} left out of one run` : ""),
+      make("p", { className: "short" }, `${differs.size} of ${ids.length} checks ended differently: `, span("numbers", ...summary), changed("left-out") ? ` ${count(changed("left-out"), "check")} left out of one run` : ""),
       factList(facts[0].filter(isCommon)), make("div", { className: "pair" }, sides), figuresOfBoth(runs),
     );
     this.list = new List(ids.map((id) => compareRow(runs, id, changes.get(id))), {

@@ -116,6 +116,10 @@ class Run {
         Object.assign(check, { lane, from: at, to: null });
         this.lane(lane).checks.push(check);
         return;
+      case "check-repeated":
+        // What happened before does not count.
+        check?.promises.filter(({ state }) => state === "broken").forEach((promise) => { promise.state = "untold"; });
+        return mark("leader", `the check is judged once more: ${event.why}`);
       case "check-ended":
         if (check) check.to = at;
         return;

@@ -6,7 +6,7 @@ use crate::file::{CHECKS, DERIVED, document, read, to_yaml};
 use crate::wording::one_line;
 use harness_core::check::Level;
 use harness_core::events::{Event, Fold, Payload, after_end};
-use harness_core::ledger::{Ledger, Outcome, Stream};
+use harness_core::ledger::{FIRST_TRY, Ledger, Outcome, Stream};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -136,6 +136,8 @@ fn checks(said: &Value, stream_facts: &Value, findings: &mut Vec<Finding>) {
 fn contradictions(events: &[Event]) -> Vec<String> {
     let mut found = Vec::new();
     let mut broken: BTreeMap<&str, &str> = BTreeMap::new();
+    // Why checks were judged once more.
+    let mut repeated: BTreeMap<&str, &str> = BTreeMap::new();
     let (mut begun, mut ended, mut runs) = (BTreeSet::new(), BTreeSet::new(), 0);
     // A check that only records has no expected answer.
     let mut records = BTreeSet::new();
@@ -167,9 +169,18 @@ fn contradictions(events: &[Event]) -> Vec<String> {
             Payload::PromiseBroken(promise) if promise.judged && !records.contains(id) => {
                 broken.insert(id, promise.promise.as_str());
             }
-            Payload::CheckEnded { ended: outcome, .. } => {
+            Payload::CheckRepeated { why } => {
+                broken.remove(id);
+                repeated.insert(id, why.as_str());
+            }
+            Payload::CheckEnded { ended: outcome, facts, .. } => {
                 if !ended.insert(id) {
                     say(format!("check {id} ends twice"));
+                }
+                if let Some(why) = repeated.get(id)
+                    && facts.get(FIRST_TRY).is_none_or(|first| first != why)
+                {
+                    say(format!("check {id} was judged again, and its end does not say why"));
                 }
                 if *outcome == Outcome::Pass {
                     if !begun.contains(id) {

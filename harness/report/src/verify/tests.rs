@@ -5,7 +5,7 @@ use crate::{Golden, GoldenCheck, read, to_yaml};
 use harness_config::{RunFile, Source, plan};
 use harness_core::check::{Isolation, Level};
 use harness_core::events::{Event, Fold, Payload, PlannedCheck, PromiseBroken, RunBegan, SCHEMA, Skipped};
-use harness_core::ledger::{ContractComparison, Outcome, SetBy, SkipReason, Subject};
+use harness_core::ledger::{ContractComparison, FIRST_TRY, Outcome, SetBy, SkipReason, Subject};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -435,6 +435,27 @@ fn events_edited_and_the_report_created_again() {
     let mut events = stream();
     events.insert(1, events[0].clone());
     refused(&said(&report_of(&events), &events, None), "it holds the beginning of 2 runs");
+}
+
+#[test]
+fn a_promise_broken_before_a_check_was_judged_again_does_not_count() {
+    let why = "the environment failed it: the API server did not answer for 3 s";
+    let with = |repeated: bool, first_try: Option<&str>| {
+        let mut events = stream();
+        if let Payload::CheckEnded { ended, facts, .. } = &mut events[7].event {
+            *ended = Outcome::Pass;
+            facts.extend(first_try.map(|why| (FIRST_TRY.to_owned(), why.to_owned())));
+        }
+        if repeated {
+            let again = Payload::CheckRepeated { why: why.to_owned() };
+            events.insert(7, Event { event: again, ..events[6].clone() });
+        }
+        said(&report_of(&events), &events, None)
+    };
+    assert_eq!(with(true, Some(why)), Vec::<String>::new());
+    refused(&with(true, None), "check A-02 was judged again, and its end does not say why");
+    refused(&with(true, Some("another reason")), "check A-02 was judged again, and its end does not say why");
+    refused(&with(false, Some(why)), "check A-02 passes, and its promise 'the taint goes' was broken");
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) fn began(started: &Started<'_>, verbosity: Verbosity) -> String {
     };
     let left_out = [
         (skipped(SkipReason::Deselected), "deselected"),
-        (skipped(SkipReason::NotDeclared), "not declared by the profile"),
+        (skipped(SkipReason::NotDeclared), "not declared or not requested"),
         (skipped(SkipReason::NotObservable), "not observable here"),
     ];
     let left_out: Vec<String> = left_out
@@ -60,6 +60,10 @@ pub(super) fn check_began(id: &str, title: &str, verbosity: Verbosity) -> String
 /// A check that has ended. `before` is how many checks were blocked before it for the same reason: what blocked them is
 /// described once, and after a few of them no more are listed.
 pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, before: usize) -> String {
+    let has_begun = entry.duration_ms > 0 || verbosity == Verbosity::Verbose;
+    if !has_begun && matches!(&entry.outcome, Outcome::Error { message } if message == INTERRUPTED) {
+        return String::new();
+    }
     let is_news = before == 0;
     if before > LISTED && verbosity != Verbosity::Verbose {
         return String::new();

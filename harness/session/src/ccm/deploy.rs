@@ -290,27 +290,50 @@ fn is_at_rest(pod: &Pod) -> bool {
     pod.metadata.deletion_timestamp.is_some() && !statuses.is_empty() && statuses.iter().all(ended)
 }
 
-/// The last lines of a Pod's containers, including those before a restart.
-pub async fn last_lines(client: &Client, pod: &Pod, lines: i64) -> String {
+/// The last lines of a Pod's containers, including those before a restart, and the reasons of crashes before them.
+pub async fn last_lines(client: &Client, pod: &Pod, lines: usize) -> String {
     let api: Api<Pod> = Api::namespaced(client.clone(), &pod.namespace().unwrap_or_default());
     let mut text = String::new();
     let containers = containers_of(pod);
     for (container, previous) in containers.iter().flat_map(|name| [(*name, true), (*name, false)]) {
         let name = pod.name_any();
-        let Ok(log) = log_end(&api, (&name, Some(container)), lines, previous, false).await else { continue };
+        let Ok(log) = log_end(&api, (&name, Some(container)), SEARCHED, previous, false).await else {
+            continue;
+        };
         if log.text.trim().is_empty() {
             continue;
         }
         let when = if previous { "before its restart" } else { "now" };
         let whose = if containers.len() > 1 { format!(", container {container},") } else { String::new() };
         text.push_str(&format!("\n  {}{whose} {when}:", pod.name_any()));
-        text.extend(shown_lines(log.text).iter().map(|line| format!("\n    {line}")));
+        text.extend(shown_end(log.text, lines).iter().map(|line| format!("\n    {line}")));
     }
     if text.is_empty() { format!("\n  {} wrote nothing", pod.name_any()) } else { text }
 }
 
+/// How many lines at the end of a log are searched for the reason of a crash.
+pub const SEARCHED: i64 = 400;
+
+/// The last lines of a log as they are shown, after the first lines of a crash if that began before them: the reason of a
+/// panic is above its stack.
+pub fn shown_end(log: String, count: usize) -> Vec<String> {
+    const REASON: usize = 2;
+    let mut all = shown_lines(log);
+    let end = all.split_off(all.len().saturating_sub(count));
+    let Some(at) = all.iter().rposition(|line| begins_a_crash(line)) else { return end };
+    let omits = all.len() - at > REASON;
+    let reason = all.drain(at..).take(REASON);
+    reason.chain(omits.then(|| "...".to_owned())).chain(end).collect()
+}
+
+/// Whether a crash of a program in Go, Rust, Python or Java begins with this line.
+fn begins_a_crash(line: &str) -> bool {
+    let begins = ["panic:", "fatal error:", "Traceback (most recent call last)", "Exception in thread"];
+    begins.iter().any(|begin| line.starts_with(begin)) || line.contains("' panicked at ")
+}
+
 /// The lines of a log as they are shown: without secrets, not too long, and without what is not text.
-pub fn shown_lines(log: String) -> Vec<String> {
+fn shown_lines(log: String) -> Vec<String> {
     // Before anything is cut: a part of a secret might not be recognised.
     let log = secrets::redact(log);
     let lines: Vec<&str> = log.lines().collect();
@@ -341,6 +364,18 @@ fn beginning(line: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_reason_of_a_crash_is_shown_above_its_last_lines() {
+        let log = |head: &str| format!("starting\n{head}\ncause\n{}", "frame\n".repeat(60));
+        assert_eq!(
+            shown_end(log("panic: no cloud"), 2),
+            ["panic: no cloud", "cause", "...", "frame", "frame"]
+        );
+        assert_eq!(shown_end(log("I1130 all is well"), 2), ["frame", "frame"]);
+        assert_eq!(shown_end("panic: x\na\nb\n".to_owned(), 2), ["panic: x", "a", "b"]);
+        assert_eq!(shown_end("panic: x\na\n".to_owned(), 5), ["panic: x", "a"]);
+    }
     use kube::core::Status;
 
     #[test]

@@ -26,7 +26,7 @@ pub use arguments::Flag;
 pub(crate) use cannot_run::none_can_run;
 pub use cannot_run::{crash_loops, lacks_configuration, unrecoverable};
 pub use deploy::Applier;
-pub use deploy::{CcmError, FIELD_MANAGER, last_lines, pods_gone, pods_of, shown_lines};
+pub use deploy::{CcmError, FIELD_MANAGER, SEARCHED, last_lines, pods_gone, pods_of, shown_end};
 pub(crate) use ends::statuses_of;
 pub use ends::{ProgramEnd, Starts, ends_of};
 pub use handle::{Ccm, Form, LeaseKey};
