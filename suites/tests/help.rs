@@ -136,7 +136,7 @@ fn mistakes_are_named_as_they_were_typed() {
         (&["verify", "nope"], "there is no such file"),
         (&["submission", "check", "nope"], "there is no such file"),
         (&["init", "--manifests", "nope"], "nope: there is no such file"),
-        (&["image", "--out", "/nope/x"], "/nope/x: cannot be created there"),
+        (&["image", "--out", "/nope/x"], "/nope/x: its folder does not exist"),
         (&["driver", "check", "/tmp"], "it is a path, not the URL of a driver; '--command' starts a program"),
         (&["docs", "drivr"], "error: unknown page 'drivr'; did you mean 'driver'?"),
         (&["explain", "M-XX-01"], "'ccm-conformance controls --list' shows all mutants"),
@@ -147,7 +147,7 @@ fn mistakes_are_named_as_they_were_typed() {
         ),
         (
             &["plan", "--cluster", "embedded", "--out", "/proc/x"],
-            "error: output folder /proc/x: cannot be created there",
+            "error: output folder /proc/x: its folder does not exist",
         ),
         (&["man", "--out", "/dev/null/x"], "error: --out /dev/null/x: a part of the path is a file"),
         (&["controls", "--list", "--mutant", "M-NI-0"], "error: --mutant: unknown mutant 'M-NI-0'; did"),
@@ -165,7 +165,7 @@ fn mistakes_are_named_as_they_were_typed() {
         ),
         (
             &["proxy", "--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:1", "--journal", "/nope/x"],
-            "error: --journal /nope/x: cannot be created there",
+            "error: --journal /nope/x: its folder does not exist",
         ),
         (
             &["driver", "check", "http://127.0.0.1:1", "--token-file", "nope"],

@@ -158,6 +158,7 @@ mod tests {
             dotted_names: true,
             provisioning: true,
             actions: false,
+            page_numbers: true,
         };
         let usual =
             addresses(&[(INTERNAL, "192.0.2.10"), (EXTERNAL, "198.51.100.10"), (EXTERNAL, "2001:db8::1")]);

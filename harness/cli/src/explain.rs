@@ -325,7 +325,7 @@ mod tests {
             "why:",
             "decided by:",
             "provoked:",
-            "by hand, with your names",
+            "by hand (replace the words",
             "B-WATCH: 10 s",
             "kubernetes/kubernetes#123024",
             "source:",
@@ -340,7 +340,7 @@ mod tests {
         }
         let check = explained("NODE-INIT-10.list").expect("a check");
         assert!(check.contains("check NODE-INIT-10.list") && !check.contains("NODE-INIT-10.gone"), "{check}");
-        assert!(check.contains(" M-NI-05b\n"), "{check}");
+        assert!(check.contains("M-NI-05b (lists machines, and removes"), "{check}");
         assert!(check.contains("--only NODE-INIT-10.list\n"), "{check}");
     }
 

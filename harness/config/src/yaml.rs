@@ -38,7 +38,7 @@ fn place(line: u64, column: u64) -> String {
 /// # Errors
 /// The text is not YAML, contains more than one document, repeats a key or does not fit `T`.
 pub fn from_str<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, YamlError> {
-    serde_saphyr::from_str_with_options(text, options()).map_err(|e| error(file, &e))
+    serde_saphyr::from_str_with_options(text, options()).map_err(|e| error(text, file, &e))
 }
 
 /// Reads every document of a manifest; empty ones are left out. `file` is named in errors and not read.
@@ -46,7 +46,7 @@ pub fn from_str<T: DeserializeOwned>(text: &str, file: &Path) -> Result<T, YamlE
 /// # Errors
 /// The text is not YAML or repeats a key.
 pub fn from_str_multi(text: &str, file: &Path) -> Result<Vec<Value>, YamlError> {
-    serde_saphyr::from_multiple_with_options(text, options()).map_err(|e| error(file, &e))
+    serde_saphyr::from_multiple_with_options(text, options()).map_err(|e| error(text, file, &e))
 }
 
 /// Writes one document. Texts that another parser could take for a number or a boolean are quoted, lines are
@@ -76,7 +76,13 @@ fn options() -> serde_saphyr::Options {
     }
 }
 
-fn error(file: &Path, error: &serde_saphyr::Error) -> YamlError {
+/// The number of the first line that is indented with a tab, which YAML does not allow.
+fn line_with_a_tab(text: &str) -> Option<usize> {
+    let is = |line: &str| line.chars().take_while(|sign| sign.is_whitespace()).any(|sign| sign == '\t');
+    text.lines().position(|line| is(line) && !line.trim().is_empty()).map(|at| at + 1)
+}
+
+fn error(text: &str, file: &Path, error: &serde_saphyr::Error) -> YamlError {
     let (line, column) = error.location().map_or((0, 0), |at| (at.line(), at.column()));
     let what = match error.without_snippet() {
         serde_saphyr::Error::DuplicateMappingKey { key: Some(key), .. } => {
@@ -87,13 +93,17 @@ fn error(file: &Path, error: &serde_saphyr::Error) -> YamlError {
             String::from("another document begins here ('---'), and this file must contain only one")
         }
         other => {
-            let text = other.to_string();
-            match text.rsplit_once(" at line ") {
+            let said = other.to_string();
+            match said.rsplit_once(" at line ") {
                 Some((what, _)) => what.to_owned(),
-                None => text,
+                None => said,
             }
         }
     };
+    let tab = line_with_a_tab(text)
+        .filter(|_| !what.contains("tabs"))
+        .map(|at| format!("; line {at} is indented with a tab, use blanks"));
+    let what = what + &tab.unwrap_or_default();
     YamlError { file: file.to_owned(), line, column, what }
 }
 

@@ -41,7 +41,7 @@ pub fn summary_without_verdict(ledger: &Ledger) -> String {
     }
     speed(ledger, &mut text);
     declared(ledger, &mut text);
-    noted(ledger, &mut text);
+    noted(ledger, &mut text, false);
     private(ledger, &mut text);
     if ledger.environment_error.is_none() {
         unjudged(ledger, &mut text);
@@ -76,7 +76,7 @@ fn of_few(ledger: &Ledger, ran: usize, text: &mut String) {
     let (whole, all) = (seconds(ledger.duration_ms), ledger.all().count());
     put!(text, "\n{ran} of {all} checks ran, in {whole} with the cluster; the others were left out");
     unobservable(ledger, |_| true, "Not observable here", text);
-    noted(ledger, text);
+    noted(ledger, text, true);
     private(ledger, text);
     explanations(ledger, text);
     troubles(ledger, text);
@@ -222,13 +222,14 @@ fn common(ledger: &Ledger, text: &mut String) {
     }
 }
 
-/// Observations of INFO checks, and deviations from the declarations.
-fn noted(ledger: &Ledger, text: &mut String) {
+/// Deviations from the declarations, and what INFO checks observed: all of it after a run of few checks, otherwise how much.
+fn noted(ledger: &Ledger, text: &mut String, has_few: bool) {
     const ALWAYS_SHOWN: &[&str] = &["more-than-declared", "other-defaults", FIRST_TRY, "not-counted"];
+    let is_always_shown = |name: &str| ALWAYS_SHOWN.contains(&name);
     let facts = ledger.entries.iter().flat_map(|entry| entry.facts.iter().map(move |fact| (entry, fact)));
-    let shown: Vec<_> = facts
-        .filter(|(entry, (name, _))| entry.level == Level::Info || ALWAYS_SHOWN.contains(&name.as_str()))
-        .collect();
+    let (shown, others): (Vec<_>, Vec<_>) = facts
+        .filter(|(entry, (name, _))| entry.level == Level::Info || is_always_shown(name))
+        .partition(|(_, (name, _))| has_few || is_always_shown(name));
     let width = shown.iter().map(|(entry, _)| entry.id.len()).max().unwrap_or(0);
     if !shown.is_empty() {
         put!(text, "\nNoted ('ccm-conformance explain ID' says what was looked at)");
@@ -236,6 +237,9 @@ fn noted(ledger: &Ledger, text: &mut String) {
     for (entry, (name, value)) in shown {
         let name = name.replace('_', " ");
         put!(text, "  {:<width$}  {:<6}  {name}: {}", entry.id, entry.level, one_line(value));
+    }
+    if !others.is_empty() {
+        put!(text, "\nWhat INFO checks observed is in report.html: {} values", others.len());
     }
 }
 

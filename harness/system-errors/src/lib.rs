@@ -34,7 +34,7 @@ pub fn why(error: &Error) -> String {
 /// Why the system did not create or write a file or folder.
 pub fn why_not_written(error: &Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "cannot be created there; check the folder above it".to_owned(),
+        ErrorKind::NotFound => "its folder does not exist, or takes no files; check it".to_owned(),
         _ => why(error),
     }
 }

@@ -17,6 +17,8 @@ pub(super) struct Call {
     /// How often the eligible Nodes had changed when the call was seen. Each change may cause an earlier
     /// attempt (contract area SVC-ERR).
     pub changes: usize,
+    /// The same a moment later: the CCM may have seen a change before the harness did.
+    pub changes_later: usize,
 }
 
 /// Calls that form one attempt: a first one, and the client's repeats of it.
@@ -61,7 +63,7 @@ pub(super) fn attempts(calls: &[Call]) -> usize {
 fn unprompted(attempts: &[Attempt], at: usize) -> Option<u64> {
     let (before, after) = (&attempts[at - 1], &attempts[at]);
     let known = attempts[at.saturating_sub(2)].first.changes;
-    (after.first.changes == known).then_some(after.first.at_ms - before.last_ms)
+    (after.first.changes_later == known).then_some(after.first.at_ms - before.last_ms)
 }
 
 /// The first pause between two attempts that was too short without an excuse, and when it began.
@@ -89,7 +91,7 @@ pub(super) fn too_early(calls: &[Call], announced_ms: u64) -> Option<u64> {
     let early = calls[1..]
         .iter()
         .zip(1..)
-        .find(|(call, nth)| call.at_ms < first.at_ms + announced_ms && call.changes < *nth);
+        .find(|(call, nth)| call.at_ms < first.at_ms + announced_ms && call.changes_later < *nth);
     early.map(|(call, _)| call.at_ms - first.at_ms)
 }
 
@@ -97,8 +99,12 @@ pub(super) fn too_early(calls: &[Call], announced_ms: u64) -> Option<u64> {
 mod tests {
     use super::*;
 
+    fn call(at_ms: u64, changes: usize) -> Call {
+        Call { at_ms, changes, changes_later: changes }
+    }
+
     fn quiet(at_ms: &[u64]) -> Vec<Call> {
-        at_ms.iter().map(|at_ms| Call { at_ms: *at_ms, changes: 7 }).collect()
+        at_ms.iter().map(|at_ms| call(*at_ms, 7)).collect()
     }
 
     #[test]
@@ -120,7 +126,7 @@ mod tests {
     #[test]
     fn an_announced_wait_is_shortened_only_where_nodes_changed() {
         let calls = |calls: &[(u64, usize)]| -> Vec<Call> {
-            calls.iter().map(|(at_ms, changes)| Call { at_ms: *at_ms, changes: *changes }).collect()
+            calls.iter().map(|(at_ms, changes)| call(*at_ms, *changes)).collect()
         };
         assert_eq!(too_early(&[], 4_000), None);
         assert_eq!(too_early(&calls(&[(100, 0), (4_200, 0)]), 4_000), None);
@@ -128,6 +134,10 @@ mod tests {
         // A change that was seen together with the first call may have been queued.
         assert_eq!(too_early(&calls(&[(100, 1), (151, 1)]), 4_000), None);
         assert_eq!(too_early(&calls(&[(100, 1), (151, 1), (900, 1)]), 4_000), Some(800));
+        // The CCM saw the changes before the harness did.
+        let late = |at_ms, changes_later| Call { at_ms, changes: 1, changes_later };
+        assert_eq!(too_early(&[late(100, 1), late(151, 3), late(900, 3)], 4_000), None);
+        assert_eq!(too_early(&[late(100, 1), late(151, 1), late(900, 1)], 4_000), Some(800));
     }
 
     #[test]
@@ -157,7 +167,7 @@ mod tests {
         // A change of Nodes causes an earlier second attempt.
         let calls: Vec<Call> =
             [(0, 7), (300, 7), (900, 7), (1_800, 7), (2_000, 8), (2_300, 8), (2_900, 8), (3_800, 8)]
-                .map(|(at_ms, changes)| Call { at_ms, changes })
+                .map(|(at_ms, changes)| call(at_ms, changes))
                 .into();
         assert_eq!(attempts(&calls), 2);
     }
@@ -183,7 +193,7 @@ mod tests {
     #[test]
     fn a_change_of_nodes_excuses_the_attempts_after_it_and_no_others() {
         let with = |calls: &[(u64, usize)]| -> Vec<Call> {
-            calls.iter().map(|(at_ms, changes)| Call { at_ms: *at_ms, changes: *changes }).collect()
+            calls.iter().map(|(at_ms, changes)| call(*at_ms, *changes)).collect()
         };
         assert_eq!(hurry(&with(&[(0, 1), (2_500, 1), (3_000, 2), (4_900, 2), (5_200, 3)])), None);
         let after = [

@@ -71,7 +71,9 @@ impl std::str::FromStr for Taint {
         let form =
             || format!("invalid taint '{text}': expected KEY[=VALUE]:EFFECT, e.g. dedicated=true:NoSchedule");
         let (left, effect) = text.rsplit_once(':').ok_or_else(form)?;
-        let effect = Effect::parse(effect).ok_or_else(form)?;
+        let effect = Effect::parse(effect).ok_or_else(|| {
+            format!("invalid taint '{text}': the effect is NoSchedule, PreferNoSchedule or NoExecute, not '{effect}'")
+        })?;
         let (key, value) = left.split_once('=').unwrap_or((left, ""));
         if key.is_empty() { Err(form()) } else { Ok(Taint::new(key, value, effect)) }
     }

@@ -42,7 +42,7 @@ pub(crate) struct ExploreOptions {
     #[arg(long, help_heading = WHICH)]
     pub(crate) list: bool,
     /// Time for the trials; those that are in progress then are ended without a result
-    #[arg(long, value_name = "DURATION", default_value = "5m", value_parser = HumanDuration::from_str, help_heading = WHICH)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, default_value = "5m", value_parser = HumanDuration::from_str, help_heading = WHICH)]
     pub(crate) budget: HumanDuration,
     /// Number that chooses the order of the trials, the pairs and the random histories
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true, default_value_t = 1, value_parser = whole::<u64>(0, ANY), help_heading = WHICH)]

@@ -215,7 +215,7 @@ pub(crate) struct SharedOptions {
     #[arg(long, value_name = "NAME", requires = "shard", help_heading = CHECKS)]
     shard_of: Option<String>,
     /// Also disturb Nodes, Services, cloud and leaders at random for this long, for example 10m
-    #[arg(long, value_name = "DURATION", value_parser = HumanDuration::from_str, help_heading = CHECKS)]
+    #[arg(long, value_name = "DURATION", allow_hyphen_values = true, value_parser = HumanDuration::from_str, help_heading = CHECKS)]
     soak: Option<HumanDuration>,
     /// Folder for report.html, report.yaml, junit.xml and evidence [default: conformance-results]
     #[arg(long, value_name = "DIR", help_heading = RESULT, value_hint = ValueHint::DirPath)]

@@ -64,7 +64,7 @@ function circumstances(run, { entry, from }) {
   const used = entry.budget_used_percent;
   return [
     entry.suite, entry.level, from === undefined ? "" : `began after ${duration(from)}`, entry.duration_ms ? `took ${duration(entry.duration_ms)}` : "",
-    typeof used === "number" ? `${used} % of its limit used` : "", `isolation: ${spaced(entry.sharing)}`,
+    typeof used === "number" ? `${used} % of its limit used` : "", ISOLATIONS[entry.sharing] ?? entry.sharing,
   ].filter(Boolean).join(" · ");
 }
 

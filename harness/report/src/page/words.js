@@ -26,8 +26,15 @@ const LEVELS = {
 const PRIVATE = "private";
 const LIMIT_USED = "How much of its time limit the longest wait of the check used. At 100 % the limit ran out.";
 
+// What a check ran together with, by the words of reports.
+const ISOLATIONS = {
+  shared: "ran together with others", joint: "ran with the others that watch the crash of the leader", calm: "ran only with checks that wait, too",
+  exclusive: "ran alone", cold: "ran alone on a new cluster", standing: "judged the whole run after all others", apart: "needed no cluster",
+  own: "had a cluster of its own",
+};
+
 // A suite in words; the list begins them with a capital letter.
-const suiteName = (name) => name.replace(/^csi-/, "CSI ").replaceAll("-", " ");
+const suiteName = (name) => name.replace(/^csi-/, "CSI ").replace("loadbalancer", "load balancer").replaceAll("-", " ");
 const spaced = (word) => word.replaceAll("-", " ");
 const count = (n, one, many = `${one}s`) => `${n} ${n === 1 ? one : many}`;
 
