@@ -9,6 +9,7 @@ use super::load_balancers::{Deleted, Families, GoneBackends, LbSpec, LoadBalance
 use super::refusal::Refusal;
 use super::routes::{self, RouteTarget, Routes};
 use super::stale::LastListed;
+use super::tuning::Tuning;
 use super::view::View;
 use fake_cloud_driver::{
     Auxiliary, Instance, Inventory, LbAddressing, LoadBalancer, ObjectKind, Route, Settings,
@@ -25,32 +26,6 @@ pub enum Dependents {
     Remove,
     /// They stay and refer to nothing.
     Keep,
-}
-
-/// [`Settings`] with all fields set.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Tuning {
-    page_size: u32,
-    provisioning: Duration,
-    deletion: Duration,
-    stale: Duration,
-    action: Duration,
-    latency: Duration,
-    addresses: LbAddressing,
-}
-
-impl Default for Tuning {
-    fn default() -> Tuning {
-        Tuning {
-            page_size: 50,
-            provisioning: Duration::ZERO,
-            deletion: Duration::ZERO,
-            stale: Duration::ZERO,
-            action: Duration::ZERO,
-            latency: Duration::ZERO,
-            addresses: LbAddressing::Usual,
-        }
-    }
 }
 
 /// All objects, and the behaviour of the cloud.

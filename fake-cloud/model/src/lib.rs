@@ -21,6 +21,7 @@ mod routes;
 mod stale;
 #[cfg(test)]
 mod tests;
+mod tuning;
 mod view;
 
 pub use actions::Action;

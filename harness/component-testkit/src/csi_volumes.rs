@@ -146,7 +146,7 @@ impl CsiCluster<'_> {
     /// # Errors
     /// The API server refuses one.
     pub async fn makes(&self, documents: Vec<Value>) -> Result<(), CheckError> {
-        self.cx().undo_at_end(removing(&documents));
+        self.cx().undo_at_end(removing(self.cx().client(), &documents));
         self.applies(&documents).await
     }
 

@@ -10,8 +10,8 @@ use harness_session::ccm::{Applier, ObjectKey, key_of, pods_gone, pods_of, subst
 use harness_testkit::CheckCx;
 use harness_testkit::UndoStep;
 use k8s_openapi::api::core::v1::{Node, Pod};
-use kube::ResourceExt;
 use kube::api::{Api, ListParams};
+use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -186,7 +186,7 @@ impl ProxiedCluster<'_> {
     async fn goes(&self, workload: &ObjectKey) -> Verdict {
         let documents: Vec<Value> =
             self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
-        self.cx().undo_at_end(restoring(workload, &documents));
+        self.cx().undo_at_end(restoring(self.cx().client(), workload, &documents));
         let gone = async {
             self.applier.remove(&documents).await.map_err(|error| CheckError::Error(chain(&error)))?;
             Ok(pods_gone(self.cx().session().world(), std::slice::from_ref(workload), GONE).await?)
@@ -198,7 +198,7 @@ impl ProxiedCluster<'_> {
         let documents: Vec<Value> =
             self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
         self.applies(&documents).await?;
-        self.cx().already_undone(&restoring(workload, &documents));
+        self.cx().already_undone(&restoring(self.cx().client(), workload, &documents));
         self.runs(workload).await
     }
 
@@ -292,35 +292,33 @@ async fn addresses_of(cx: &CheckCx, names: &[String]) -> Result<Vec<String>, Che
 /// Opens the direct connection from the control plane to these addresses again.
 fn opening(to: &[String]) -> UndoStep {
     let (what, to) = (format!("opening the direct way to {} again", to.join(", ")), to.to_vec());
-    UndoStep::new(what, move |cx| {
+    UndoStep::new(what, move |session| {
         let to = to.clone();
         Box::pin(async move {
             let restore = Operation::DirectWay { to: &to, op: LinkOp::Restore };
-            cx.session().cluster().operate(restore).await.map_err(|error| chain(&error))
+            session.cluster().operate(restore).await.map_err(|error| chain(&error))
         })
     })
 }
 
 /// Applies server or agents of the proxy again.
-fn restoring(workload: &ObjectKey, documents: &[Value]) -> UndoStep {
+fn restoring(client: &Client, workload: &ObjectKey, documents: &[Value]) -> UndoStep {
+    let client = client.clone();
     let (what, documents) = (format!("restoring {workload} of the network proxy"), documents.to_vec());
-    UndoStep::new(what, move |cx| {
-        let documents = documents.clone();
-        Box::pin(async move {
-            Applier::new(cx.client().clone()).apply(&documents).await.map_err(|error| chain(&error))
-        })
+    UndoStep::new(what, move |_| {
+        let (client, documents) = (client.clone(), documents.clone());
+        Box::pin(async move { Applier::new(client).apply(&documents).await.map_err(|error| chain(&error)) })
     })
 }
 
 /// Removes objects that a check applied.
-pub(super) fn removing(documents: &[Value]) -> UndoStep {
+pub(super) fn removing(client: &Client, documents: &[Value]) -> UndoStep {
+    let client = client.clone();
     let names: Vec<String> = documents.iter().map(|document| key_of(document).to_string()).collect();
     let (what, documents) = (format!("deleting {}", names.join(", ")), documents.to_vec());
-    UndoStep::new(what, move |cx| {
-        let documents = documents.clone();
-        Box::pin(async move {
-            Applier::new(cx.client().clone()).remove(&documents).await.map_err(|error| chain(&error))
-        })
+    UndoStep::new(what, move |_| {
+        let (client, documents) = (client.clone(), documents.clone());
+        Box::pin(async move { Applier::new(client).remove(&documents).await.map_err(|error| chain(&error)) })
     })
 }
 

@@ -170,7 +170,7 @@ impl<'a> ProxiedCluster<'a> {
         });
         let secret =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(PEER), "stringData": secret});
-        cx.undo_at_end(removing(&[pod.clone(), webhook.clone(), api.clone()]));
+        cx.undo_at_end(removing(cx.client(), &[pod.clone(), webhook.clone(), api.clone()]));
         let applied = async { Ok(self.applier.apply(&[secret, service, pod, webhook]).await) };
         cx.session().unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))?;
         // API servers of 1.20 panic when one of these is applied.

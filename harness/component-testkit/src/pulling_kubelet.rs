@@ -9,6 +9,7 @@ use harness_components::image_credentials::{
 use harness_core::bounded;
 use harness_core::check::{CheckError, Verdict, chain};
 use harness_core::probe::{ReadError, poll};
+use harness_session::Session;
 use harness_testkit::CheckCx;
 use harness_testkit::UndoStep;
 use k8s_openapi::api::core::v1::{ContainerState, Pod, ServiceAccount};
@@ -35,7 +36,7 @@ const NOT_PULLED: &[&str] =
 /// The reasons of a waiting container whose image is not known yet.
 const NOT_YET: &[&str] = &["ContainerCreating", "PodInitializing"];
 
-/// A kubelet that runs the plugin, and the registry from which it pulls all images.
+/// A kubelet that runs the plugin, and the registry from which it pulls all images. Example: see [`Pull`].
 #[derive(Debug)]
 pub struct PullingKubelet<'a> {
     cx: &'a CheckCx,
@@ -77,7 +78,7 @@ impl WithoutCloud<'_> {
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn restore(self) -> Verdict {
-        reconnecting(&self.1).carry_out(self.0).await.map_err(CheckError::Error)
+        reconnecting(&self.1).carry_out(self.0.session()).await.map_err(CheckError::Error)
     }
 }
 
@@ -144,12 +145,12 @@ async fn of_kubelet(cx: &CheckCx, node: &str, page: &str) -> Result<String, kube
 fn removing_plugin(machine: &str, setup: &NodeSetup) -> UndoStep {
     let what = format!("removing the image credential provider from the kubelet of {machine}");
     let (machine, setup) = (machine.to_owned(), setup.clone());
-    UndoStep::new(what, move |cx| {
+    UndoStep::new(what, move |session| {
         let (machine, setup) = (machine.clone(), setup.clone());
         Box::pin(async move {
-            let machine = machine_named(cx, &machine)?;
+            let machine = machine_named(session, &machine)?;
             let remove = Operation::ImageCredentials { machine, setup: &setup, op: SetupOp::Remove };
-            cx.session().cluster().operate(remove).await.map_err(|error| chain(&error))
+            session.cluster().operate(remove).await.map_err(|error| chain(&error))
         })
     })
 }
@@ -157,24 +158,24 @@ fn removing_plugin(machine: &str, setup: &NodeSetup) -> UndoStep {
 /// Restores the connection of a machine to the cloud.
 fn reconnecting(machine: &str) -> UndoStep {
     let (what, machine) = (format!("letting {machine} reach the cloud again"), machine.to_owned());
-    let step = UndoStep::new(what, move |cx| {
+    let step = UndoStep::new(what, move |session| {
         let machine = machine.clone();
         Box::pin(async move {
-            let (machine, to) = (machine_named(cx, &machine)?, cloud_address(cx));
+            let (machine, to) = (machine_named(session, &machine)?, cloud_address(session));
             let restore = Operation::Link { machine, to, op: LinkOp::Restore };
-            cx.session().cluster().operate(restore).await.map_err(|error| chain(&error))
+            session.cluster().operate(restore).await.map_err(|error| chain(&error))
         })
     });
     step.first()
 }
 
-fn machine_named<'a>(cx: &'a CheckCx, name: &str) -> Result<&'a Machine, String> {
-    let found = cx.session().machines().iter().find(|machine| machine.name == name);
+fn machine_named<'a>(session: &'a Session, name: &str) -> Result<&'a Machine, String> {
+    let found = session.machines().iter().find(|machine| machine.name == name);
     found.ok_or_else(|| format!("machine {name} does not exist"))
 }
 
-fn cloud_address(cx: &CheckCx) -> Target {
-    Target::Cloud(cx.session().state().cloud.ip.into())
+fn cloud_address(session: &Session) -> Target {
+    Target::Cloud(session.state().cloud.ip.into())
 }
 
 impl<'a> PullingKubelet<'a> {
@@ -328,7 +329,7 @@ impl<'a> PullingKubelet<'a> {
     /// Not observable if none of the plugin's settings names its cloud, or machines cannot be cut off.
     pub async fn loses_the_cloud(&self) -> Result<WithoutCloud<'a>, CheckError> {
         self.plugin.has_a_cloud_of_ours()?;
-        let (name, to) = (self.machine.name.clone(), cloud_address(self.cx));
+        let (name, to) = (self.machine.name.clone(), cloud_address(self.cx.session()));
         self.cx.undo_at_end(reconnecting(&name));
         self.cx
             .session()

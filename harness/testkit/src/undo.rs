@@ -135,7 +135,7 @@ impl CheckCx {
             Undo::Lease { namespace, name } => self.undo_lease(&namespace, &name).await,
             Undo::Watches => self.undo_watches().await,
             Undo::Cold => self.undo_cold().await,
-            Undo::Step(step) => step.carry_out(self).await,
+            Undo::Step(step) => step.carry_out(&self.session).await,
         }
     }
 }

@@ -1,11 +1,11 @@
 //! The undo steps of a check, as data.
 
-use super::CheckCx;
 use super::account::Account;
 use futures::future::LocalBoxFuture;
 use harness_clouds::Settings;
 use harness_core::check::chain;
 use harness_core::probe::{ReadError, poll};
+use harness_session::Session;
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt;
 use kube::api::{Api, DeleteParams, Preconditions};
@@ -94,9 +94,9 @@ pub(super) enum Undo {
     Step(UndoStep),
 }
 
-type UndoFn = dyn for<'a> Fn(&'a CheckCx) -> LocalBoxFuture<'a, Result<(), String>> + Send + Sync;
+type UndoFn = dyn for<'a> Fn(&'a Session) -> LocalBoxFuture<'a, Result<(), String>> + Send + Sync;
 
-/// How to undo what a subject in another crate has done, see [`CheckCx::undo_at_end`].
+/// How to undo what a subject in another crate has done, see [`undo_at_end`](super::CheckCx::undo_at_end).
 #[derive(Clone)]
 pub struct UndoStep {
     what: String,
@@ -108,7 +108,7 @@ impl UndoStep {
     /// A step; `what` describes it, as in "deleting Pod a/b", and distinguishes it from the check's other steps.
     pub fn new(
         what: impl Into<String>,
-        undo: impl for<'a> Fn(&'a CheckCx) -> LocalBoxFuture<'a, Result<(), String>> + Send + Sync + 'static,
+        undo: impl for<'a> Fn(&'a Session) -> LocalBoxFuture<'a, Result<(), String>> + Send + Sync + 'static,
     ) -> UndoStep {
         UndoStep { what: what.into(), is_first: false, undo: Arc::new(undo) }
     }
@@ -123,8 +123,8 @@ impl UndoStep {
     ///
     /// # Errors
     /// The reason why it is not undone.
-    pub async fn carry_out(&self, cx: &CheckCx) -> Result<(), String> {
-        (self.undo)(cx).await
+    pub async fn carry_out(&self, session: &Session) -> Result<(), String> {
+        (self.undo)(session).await
     }
 }
 
