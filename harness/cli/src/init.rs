@@ -49,7 +49,7 @@ mod tests {
                 let words = shlex::split(line).expect("words of a shell");
                 Cli::try_parse_from(words).unwrap_or_else(|error| panic!("{line}: {error}"));
             }
-            assert!(plan.contains(" plan --profile '/"), "its folder has a blank: {plan}");
+            assert!(plan.contains(" plan --profile '/"), "its folder has a space: {plan}");
             assert!(embedded.contains(&format!(" --cluster embedded --binary ./{name}-ccm")), "{embedded}");
             let image = if has_image { "" } else { " --image REFERENCE" };
             assert!(kind.ends_with(&format!(" --cluster kind{image}")), "{kind}");

@@ -1,11 +1,11 @@
 //! The drivers to which in-tree volumes were migrated, on a cluster whose kubelets need them.
 
 use super::csi_judged::Judged;
-use super::proxied_cluster::{documents_in, with_variables};
+use super::proxied_cluster::{apply, documents_in, with_variables};
 use harness_clusters::Role;
 use harness_components::csi_migration::{Moved, ZONE, moved};
 use harness_config::{CsiDriver, CsiMigration as Written};
-use harness_core::check::{CheckError, SubjectName, Violation, chain};
+use harness_core::check::{CheckError, SubjectName, Violation};
 use harness_core::probe::{Observed, Promise, ReadError, Span, poll};
 use harness_session::ccm::{Applier, key_of, substitute};
 use harness_testkit::CheckCx;
@@ -203,12 +203,7 @@ impl CsiCluster<'_> {
     }
 
     pub(super) async fn applies(&self, documents: &[Value]) -> Result<(), CheckError> {
-        let applied = async { Ok(self.applier.apply(documents).await) };
-        self.cx()
-            .session()
-            .unless_interrupted(applied)
-            .await?
-            .map_err(|error| CheckError::Error(chain(&error)))
+        apply(self.cx(), &self.applier, documents).await
     }
 
     /// Waits until each worker's kubelet knows each driver, and the drivers' controllers run.

@@ -68,7 +68,7 @@ impl<'a> NetworkProxy<'a> {
             (workload(&self.written.server_workload)?, workload(&self.written.agent_workload)?);
         let applier = Applier::new(cx.client().clone());
         let cluster = ProxiedCluster { proxy: self, applier, documents, server, agents, node: node.clone() };
-        cluster.applies(&cluster.documents).await?;
+        apply(cx, &cluster.applier, &cluster.documents).await?;
         cluster.runs(&cluster.server).await?;
         cluster.runs(&cluster.agents).await?;
         let way = addresses_of(cx, &names).await?;
@@ -129,6 +129,12 @@ fn is_ready(pod: &Pod) -> bool {
     ready && pod.metadata.deletion_timestamp.is_none()
 }
 
+/// Applies the documents, unless the run is interrupted.
+pub(super) async fn apply(cx: &CheckCx, applier: &Applier, documents: &[Value]) -> Verdict {
+    let applied = async { Ok(applier.apply(documents).await) };
+    cx.session().unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))
+}
+
 /// Whether a Pod is ready with another container than this one.
 fn has_restarted(pod: &Pod, killed: &str) -> bool {
     is_ready(pod) && container_of(pod).is_some_and(|id| id != killed)
@@ -137,15 +143,6 @@ fn has_restarted(pod: &Pod, killed: &str) -> bool {
 impl ProxiedCluster<'_> {
     fn cx(&self) -> &CheckCx {
         self.proxy.cx
-    }
-
-    async fn applies(&self, documents: &[Value]) -> Verdict {
-        let applied = async { Ok(self.applier.apply(documents).await) };
-        self.cx()
-            .session()
-            .unless_interrupted(applied)
-            .await?
-            .map_err(|error| CheckError::Error(chain(&error)))
     }
 
     fn pods(&self, workload: &ObjectKey) -> Vec<Arc<Pod>> {
@@ -197,7 +194,7 @@ impl ProxiedCluster<'_> {
     async fn comes(&self, workload: &ObjectKey) -> Verdict {
         let documents: Vec<Value> =
             self.documents.iter().filter(|document| key_of(document) == *workload).cloned().collect();
-        self.applies(&documents).await?;
+        apply(self.cx(), &self.applier, &documents).await?;
         self.cx().already_undone(&restoring(self.cx().client(), workload, &documents));
         self.runs(workload).await
     }

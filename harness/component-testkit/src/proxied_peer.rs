@@ -1,6 +1,6 @@
 //! A Pod behind the network proxy, and the ways in which an API server connects to it and its Node.
 
-use super::proxied_cluster::{ProxiedCluster, removing};
+use super::proxied_cluster::{ProxiedCluster, apply, removing};
 use super::streams::upgraded;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -171,8 +171,7 @@ impl<'a> ProxiedCluster<'a> {
         let secret =
             json!({"apiVersion": "v1", "kind": "Secret", "metadata": meta(PEER), "stringData": secret});
         cx.undo_at_end(removing(cx.client(), &[pod.clone(), webhook.clone(), api.clone()]));
-        let applied = async { Ok(self.applier.apply(&[secret, service, pod, webhook]).await) };
-        cx.session().unless_interrupted(applied).await?.map_err(|error| CheckError::Error(chain(&error)))?;
+        apply(cx, &self.applier, &[secret, service, pod, webhook]).await?;
         // API servers of 1.20 panic when one of these is applied.
         let made = http::Request::post("/apis/apiregistration.k8s.io/v1/apiservices")
             .header(http::header::CONTENT_TYPE, "application/json")

@@ -102,7 +102,7 @@ fn error(text: &str, file: &Path, error: &serde_saphyr::Error) -> YamlError {
     };
     let tab = line_with_a_tab(text)
         .filter(|_| !what.contains("tabs"))
-        .map(|at| format!("; line {at} is indented with a tab, use blanks"));
+        .map(|at| format!("; line {at} is indented with a tab; use spaces"));
     let what = what + &tab.unwrap_or_default();
     YamlError { file: file.to_owned(), line, column, what }
 }

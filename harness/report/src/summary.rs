@@ -239,7 +239,7 @@ fn noted(ledger: &Ledger, text: &mut String, has_few: bool) {
         put!(text, "  {:<width$}  {:<6}  {name}: {}", entry.id, entry.level, one_line(value));
     }
     if !others.is_empty() {
-        put!(text, "\nWhat INFO checks observed is in report.html: {} values", others.len());
+        put!(text, "\nValues that INFO checks observed, all in report.html: {}", others.len());
     }
 }
 

@@ -75,7 +75,7 @@ fn errors_have_a_place() {
         ("a:\n\tb: 1\n", "m.yaml:2:2: tabs disallowed within this context (block indentation)"),
         (
             "a:\n  b: 1\n\tc: [\n",
-            "m.yaml:2:6: while scanning a plain scalar, found a tab; line 3 is indented with a tab, use blanks",
+            "m.yaml:2:6: while scanning a plain scalar, found a tab; line 3 is indented with a tab; use spaces",
         ),
         ("a: *x\n", "m.yaml:1:4: alias references unknown anchor"),
         ("a: .inf\n", "m.yaml:1:4: non-finite float `.inf` rejected by the configured policy"),
