@@ -40,7 +40,9 @@ struct Seen {
 #[derive(Clone, Copy, Default)]
 struct Look<'a> {
     columns: u16,
-    /// The later widths of the window, again and again.
+    /// The later widths of the window, again and again. Each is wider than the progress line ever is (99 columns):
+    /// what the program wrote for a wider window just before would be broken here, as on every terminal, and its
+    /// first row would stay.
     resized: &'a [u16],
     variables: &'a [(&'a str, &'a str)],
     /// Whether standard output is redirected.
@@ -191,7 +193,7 @@ fn a_run_on_a_terminal_reads_like_one_in_a_file_whatever_the_windows_width() {
     assert!(texts.iter().all(|text| !text.contains('\u{1b}') && !text.contains('\r')), "{texts:?}");
     let expected = of_every_run(texts.iter().flat_map(|text| text.lines()).map(str::to_owned));
     assert!(expected.len() == 4 && expected.contains("PASS NODE-INIT-01"), "{expected:?}");
-    for (columns, resized) in [(80, [].as_slice()), (120, &[]), (120, &[80, 120]), (80, &[120, 100, 80])] {
+    for (columns, resized) in [(80, [].as_slice()), (120, &[]), (120, &[100, 120]), (80, &[120, 100])] {
         let case = format!("{columns} columns, then {resized:?}");
         let seen = seen(Look { columns, resized, ..Look::default() });
         assert_eq!(seen.code, Some(0), "{case}: {:?}", seen.lines);
@@ -282,7 +284,7 @@ fn messages_during_a_check_are_above_the_progress_line() {
     let binary = folder.path().join("ccm");
     std::fs::write(&binary, "#!/bin/sh\necho 'error: no such flag' >&2\nexit 3\n").expect("written");
     std::fs::set_permissions(&binary, PermissionsExt::from_mode(0o755)).expect("its mode");
-    let seen = seen(Look { columns: 80, resized: &[120, 80], binary: Some(&binary), ..Look::default() });
+    let seen = seen(Look { columns: 80, resized: &[120, 100], binary: Some(&binary), ..Look::default() });
     is_tidy(&seen, "a CCM that ends");
     let text = seen.lines.join("\n");
     assert_eq!(seen.code, Some(1), "{text}");
