@@ -12,10 +12,12 @@ pub(crate) fn say(line: &str) {
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// The workspace's folder.
+/// The workspace's folder. Cargo names this package's folder to the program that it runs; what it named when it compiled
+/// this may be another checkout with the same target folder.
 pub(crate) fn root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    here.parent().unwrap_or(here).to_owned()
+    let named = std::env::var_os("CARGO_MANIFEST_DIR");
+    let here = named.map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
+    here.parent().unwrap_or(&here).to_owned()
 }
 
 /// A program that runs in the workspace, with the environment of a user's shell. Cargo describes its package
