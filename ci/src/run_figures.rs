@@ -2,7 +2,7 @@
 
 use anyhow::{Context, Result};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// The facts from the events of a run.
@@ -16,6 +16,8 @@ pub(crate) struct RunFigures {
     pub(crate) errors: Vec<String>,
     /// How many checks ended in any way.
     pub(crate) ended: usize,
+    /// How each check ended, skipped ones with the reason.
+    pub(crate) outcomes: BTreeMap<String, String>,
 }
 
 impl RunFigures {
@@ -30,6 +32,18 @@ impl RunFigures {
             of("judged again:", &self.judged_again),
         ];
         all.into_iter().flatten()
+    }
+
+    /// Checks that ended differently in another run of the same program, a line for each.
+    pub(crate) fn differences<'a>(&'a self, other: &'a RunFigures) -> impl Iterator<Item = String> + 'a {
+        let of = |figures: &'a RunFigures, id: &str| -> &'a str {
+            figures.outcomes.get(id).map_or("not run", String::as_str)
+        };
+        let ids: BTreeSet<&String> = self.outcomes.keys().chain(other.outcomes.keys()).collect();
+        ids.into_iter().filter_map(move |id| {
+            let (here, there) = (of(self, id), of(other, id));
+            (here != there).then(|| format!("{id}: {here}, but {there} in the first run"))
+        })
     }
 }
 
@@ -60,6 +74,9 @@ pub(crate) fn figures(events: &Path) -> Result<RunFigures> {
                     figures.errors.push(with(&payload["ended"]["message"]));
                 }
                 figures.ended += usize::from(outcome != "skip");
+                let skipped = [&payload["ended"]["reason"], &payload["ended"]["detail"]].map(text).join(", ");
+                let how = if outcome == "skip" { format!("skipped ({skipped})") } else { outcome.clone() };
+                figures.outcomes.insert(check.clone(), how);
                 let is_must = levels.get(&check).is_some_and(|level| level == "MUST");
                 if is_must && (outcome == "fail" || outcome == "blocked") {
                     figures.held_against.push(with(&payload["ended"]["message"]));
@@ -70,4 +87,28 @@ pub(crate) fn figures(events: &Path) -> Result<RunFigures> {
     }
     anyhow::ensure!(!levels.is_empty(), "{} plans no checks", events.display());
     Ok(figures)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn checks_that_ended_differently_are_named() {
+        let run = |outcomes: &[(&str, &str)]| RunFigures {
+            outcomes: outcomes.iter().map(|(id, how)| ((*id).to_owned(), (*how).to_owned())).collect(),
+            ..RunFigures::default()
+        };
+        let (first, later) =
+            (run(&[("A-01", "pass"), ("A-02", "pass")]), run(&[("A-01", "fail"), ("A-03", "pass")]));
+        assert_eq!(
+            later.differences(&first).collect::<Vec<_>>(),
+            [
+                "A-01: fail, but pass in the first run",
+                "A-02: not run, but pass in the first run",
+                "A-03: pass, but not run in the first run"
+            ]
+        );
+        assert_eq!(first.differences(&first).count(), 0);
+    }
 }

@@ -80,10 +80,11 @@ pub(crate) fn tally(options: &Options) -> Result<()> {
     ensure!(options.runs > 0 && options.at_once > 0, "--runs and --at-once must be at least 1");
     std::fs::create_dir_all(&options.out).with_context(|| options.out.display().to_string())?;
     let quiet = if options.busy == 0 { options.runs } else { options.runs.div_ceil(2) };
-    let mut all = several(options, &program, 0..quiet, "")?;
+    let first = Mutex::new(None);
+    let mut all = several(options, &program, 0..quiet, "", &first)?;
     if quiet < options.runs {
         let _busy = Busy::begin(options.busy);
-        all.extend(several(options, &program, quiet..options.runs, ", busy")?);
+        all.extend(several(options, &program, quiet..options.runs, ", busy", &first)?);
     }
     let good = all.iter().filter(|run| run.is_good()).count();
     let again: usize = all.iter().map(|run| run.figures.judged_again.len()).sum();
@@ -103,14 +104,15 @@ pub(crate) fn tally(options: &Options) -> Result<()> {
     Ok(())
 }
 
-/// These runs, some of them at the same time.
+/// These runs, some of them at the same time. How the checks of the very first one ended is compared with each later one.
 fn several(
     options: &Options,
     program: &Path,
     numbers: std::ops::Range<usize>,
     how: &str,
+    first: &Mutex<Option<RunFigures>>,
 ) -> Result<Vec<Ended>> {
-    let (next, ended) = (AtomicUsize::new(numbers.start), Mutex::new(Vec::new()));
+    let (next, ended) = (AtomicUsize::new(numbers.start), Mutex::new(Vec::<Ended>::new()));
     let work = || -> Result<()> {
         loop {
             let number = next.fetch_add(1, Ordering::Relaxed);
@@ -121,6 +123,9 @@ fn several(
             say(&format!("run        {} of {}{how}: {}", number + 1, options.runs, run.in_words()));
             run.figures.reasons().for_each(|reason| say(&format!("           {reason}")));
             ensure!(run.code != INTERRUPTED, "run {} was interrupted", number + 1);
+            let mut first = first.lock().unwrap_or_else(PoisonError::into_inner);
+            let first = first.get_or_insert_with(|| run.figures.clone());
+            run.figures.differences(first).for_each(|one| say(&format!("           {one}")));
             ended.lock().unwrap_or_else(PoisonError::into_inner).push(run);
         }
     };

@@ -106,7 +106,7 @@ fn a_build_that_fails_judges_nothing() {
 
     fs::write(session.folder.path().join("broken"), "").expect("written");
     let said = session.until(WAITS);
-    assert!(said.contains("error: the build failed (exit status: 1)"), "{said}");
+    assert!(said.contains("error: the build failed (exit code 1)"), "{said}");
     assert!(!session.folder.path().join("out/report.yaml").exists(), "{said}");
     session.end();
 }
@@ -115,7 +115,7 @@ fn a_build_that_fails_judges_nothing() {
 fn a_first_build_that_fails_waits_for_a_change() {
     let mut session = Session::begin(&["--build", "test -e fixed"]);
     let said = session.until(WAITS);
-    assert!(said.contains("error: the build failed (exit status: 1)"), "{said}");
+    assert!(said.contains("error: the build failed (exit code 1)"), "{said}");
     fs::write(session.folder.path().join("fixed"), "").expect("written");
     session.until(WAITS);
     assert_eq!(session.outcome(), "pass");

@@ -155,7 +155,7 @@ fn a_driver_that_is_none_ends_the_run_with_its_words_and_nothing_is_left() {
         (
             "[sh, -c, 'echo no licence; exit 4']",
             3,
-            "ended with exit status: 4 before it answered; its last lines:\nno licence",
+            "ended with exit code 4 before it answered; its last lines:\nno licence",
         ),
         ("[]", 2, "cloud.driver.command: is empty; write the program and its arguments"),
     ] {

@@ -53,7 +53,7 @@ fn one(program: &Path, on: On, disturbance: Disturbance, only: Option<&str>) -> 
     let said = std::fs::read_to_string(&console).unwrap_or_default();
     let read =
         figures(&out.join("events.jsonl")).with_context(|| format!("the run ended with {status}:\n{said}"));
-    let RunFigures { held_against, judged_again, errors, ended } = read?;
+    let RunFigures { held_against, judged_again, errors, ended, .. } = read?;
     say(&format!(
         "surroundings {disturbance} on {}, {times} times: ended with {}, {} checks judged again, {} not judged, {} failed or \
          blocked",

@@ -107,7 +107,7 @@ impl Edit {
             Edit::ProbePath { kind, .. } => format!("let the {kind} request /healthz"),
             Edit::FailOpen { .. } => "set 'failurePolicy: Ignore'".to_owned(),
             Edit::Add { .. } => "add an object".to_owned(),
-            Edit::Grant { .. } => "add a service account with the permissions of a CCM".to_owned(),
+            Edit::Grant { .. } => "grant the permissions that its service account lacks".to_owned(),
         }
     }
 

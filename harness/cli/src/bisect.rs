@@ -111,19 +111,24 @@ impl Work<'_> {
     }
 
     async fn bisected(&self, good: &str, bad: &str) -> Result<String, Failure> {
+        if good == bad {
+            return Err(Failure::Usage(format!("--good and --bad are the same commit, {good}")));
+        }
         for (name, commit, is_good) in [("--bad", bad, false), ("--good", good, true)] {
             git(&self.tree, &["checkout", "--quiet", "--detach", commit]).await?;
             match self.judged(commit).await? {
                 Commit::Good if is_good => {}
                 Commit::Bad(_) if !is_good => {}
-                Commit::Unknown(why) => return Err(Failure::Usage(format!("{name} {commit}: {why}"))),
+                // What was built and judged has been shown.
+                Commit::Unknown(_) => {
+                    let why = "the check was not judged there, so there is nothing to compare with";
+                    return Err(Failure::Usage(format!("{name} {commit}: {why}")));
+                }
                 is => {
-                    let did = match is {
-                        Commit::Bad(why) => format!("fails at {name} {commit} ({why})"),
-                        _ => format!("passes at {name} {commit}"),
-                    };
+                    let did = if matches!(is, Commit::Bad(_)) { "fails" } else { "passes" };
                     let check = &self.options.check;
-                    return Err(Failure::Usage(format!("{check} {did}: there is nothing to search")));
+                    let why = format!("{check} {did} at {name} {commit}: there is nothing to search");
+                    return Err(Failure::Usage(why));
                 }
             }
         }
@@ -179,8 +184,9 @@ impl Work<'_> {
         let said =
             format!("{}{}", String::from_utf8_lossy(&built.stdout), String::from_utf8_lossy(&built.stderr));
         let lines: Vec<&str> = said.lines().collect();
-        let last = lines[lines.len().saturating_sub(LINES)..].join("\n  ");
-        Ok(Err(format!("the build failed ({}):\n  {last}", built.status)))
+        let last = &lines[lines.len().saturating_sub(LINES)..];
+        let shown = if last.is_empty() { String::new() } else { format!(":\n  {}", last.join("\n  ")) };
+        Ok(Err(format!("the build failed ({}){shown}", files::ended(built.status))))
     }
 
     async fn checked(&self) -> Result<Commit, Failure> {
@@ -205,7 +211,7 @@ impl Work<'_> {
             Err(_) => {
                 let said = String::from_utf8_lossy(&ran.stderr);
                 let last = said.lines().last().unwrap_or("it said nothing").to_owned();
-                Ok(Commit::Unknown(format!("the run left no report ({}): {last}", ran.status)))
+                Ok(Commit::Unknown(format!("the run left no report ({}): {last}", files::ended(ran.status))))
             }
         }
     }

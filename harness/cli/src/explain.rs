@@ -239,7 +239,10 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     let mut text = format!("\n  check {}  {level}\n", check.id);
     text.push_str(&labelled("  claim:", check.claim.title));
     text.push_str(&labelled("  source:", check.claim.source));
-    text.push_str(&labelled("  needs:", &needs(check).join(", ")));
+    let needs = needs(check);
+    if !needs.is_empty() {
+        text.push_str(&labelled("  needs:", &needs.join(", ")));
+    }
     if let Some(since) = &check.since {
         text.push_str(&labelled("  since:", &since.to_string()));
     }

@@ -6,7 +6,7 @@ use harness_clusters::reaper::ReaperMessage;
 use harness_clusters::remove_leftovers;
 use harness_core::check::chain;
 use harness_core::files;
-use harness_core::output;
+use harness_core::output::{self, first_of};
 use harness_core::probe::pause;
 use harness_report::exit;
 use harness_session::{FOLDER_PREFIX, RunDir};
@@ -48,8 +48,8 @@ pub(super) fn reap(run: u32) -> ExitCode {
     };
     if !own.is_empty() {
         say(&format!(
-            "the run did not end in order; its reaper took away what it had made: {}",
-            own.join(", ")
+            "the run was ended before it had cleaned up; its reaper has removed: {}",
+            first_of(&own, 2)
         ));
     }
     if stays.is_empty() {

@@ -93,7 +93,7 @@ fn check(folders: &[PathBuf]) -> Result<u8, String> {
         if broken.is_empty() {
             let verdict = verdict_word(run.report().conformance());
             let About { vendor, product, version, .. } = about;
-            output::out(&format!(
+            output::out_wrapped(&format!(
                 "VERIFIED: {}: {vendor}, {product} {version}: {verdict}\n",
                 folder.display()
             ));

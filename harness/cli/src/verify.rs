@@ -265,5 +265,5 @@ pub(super) fn usage(why: &str) -> ExitCode {
 }
 
 fn say(text: &str) {
-    output::out(text);
+    output::out_wrapped(text);
 }

@@ -103,7 +103,11 @@ fn error(text: &str, file: &Path, error: &serde_saphyr::Error) -> YamlError {
     let tab = line_with_a_tab(text)
         .filter(|_| !what.contains("tabs"))
         .map(|at| format!("; line {at} is indented with a tab; use spaces"));
-    let what = what + &tab.unwrap_or_default();
+    let near = usize::try_from(line).unwrap_or_default().saturating_sub(2);
+    let mut near = text.lines().skip(near).take(2);
+    let is_cut = what.contains("flow mapping") && near.any(|line| line.contains("${"));
+    let quote = is_cut.then(|| "; quote '${...}': its brace ends the mapping".to_owned());
+    let what = what + &tab.or(quote).unwrap_or_default();
     YamlError { file: file.to_owned(), line, column, what }
 }
 

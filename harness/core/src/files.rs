@@ -31,7 +31,7 @@ pub fn built_in_folders_with(file: &str) -> Vec<String> {
 const LARGEST: u64 = 16 << 20;
 
 /// Why the system refused something, with a remedy where there is one.
-pub use system_errors::{why, why_not_listening, why_not_started, why_not_written};
+pub use system_errors::{ended, why, why_not_listening, why_not_started, why_not_written};
 
 /// The same as an error.
 fn explained(error: Error) -> Error {

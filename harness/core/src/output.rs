@@ -2,6 +2,7 @@
 //! the run, or anything that a terminal or a workflow runner would execute.
 
 mod harmless;
+mod lists;
 mod tones;
 
 use crate::files;
@@ -19,6 +20,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub use harmless::is_obeyed;
 pub use harmless::plain;
 use harmless::{is_in_a_workflow, with_colours, without_commands};
+pub use lists::first_of;
 pub use tones::{Tone, unstyled};
 use tones::{styled, wrapped};
 

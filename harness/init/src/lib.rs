@@ -177,16 +177,31 @@ fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {
     Ok(documents)
 }
 
+/// Files that kustomize reads itself.
+const KUSTOMIZATIONS: [&str; 2] = ["kustomization.yaml", "kustomization.yml"];
+
 /// A file, or the files in a folder.
 fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
     if !path.is_dir() {
         return Ok(vec![path.to_owned()]);
     }
     let all = files::list(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let has = |file: &PathBuf, name: &str| file.file_name().is_some_and(|file| file == name);
+    let folder = path.display();
+    if all.iter().any(|file| has(file, "Chart.yaml")) {
+        return Err(format!("{folder} is the folder of a Helm chart (Chart.yaml); use --helm {folder}"));
+    }
+    let of_kustomize = |file: &PathBuf| KUSTOMIZATIONS.iter().any(|name| has(file, name));
+    if let Some(file) = all.iter().find(|file| of_kustomize(file)) {
+        output::err(&format!(
+            "warning: {}: is not built: the files of its folder are read as they are; to build it, use --kustomize {folder}",
+            file.display()
+        ));
+    }
     let is = |file: &PathBuf| {
         file.extension().is_some_and(|end| ["yaml", "yml", "json"].iter().any(|known| end == *known))
     };
-    let files: Vec<PathBuf> = all.into_iter().filter(is).collect();
+    let files: Vec<PathBuf> = all.into_iter().filter(|file| is(file) && !of_kustomize(file)).collect();
     if files.is_empty() {
         Err(format!("{} holds no .yaml, .yml or .json file", path.display()))
     } else {
@@ -228,7 +243,7 @@ fn rendered(mut command: Command, way_out: &str) -> Result<String, String> {
     if !output.status.success() {
         let why = String::from_utf8_lossy(&output.stderr);
         let why: Vec<String> = why.trim().lines().map(without_klog).collect();
-        return Err(format!("'{program}' failed ({}): {}", output.status, why.join("\n")));
+        return Err(format!("'{program}' failed ({}): {}", files::ended(output.status), why.join("\n")));
     }
     let text = String::from_utf8(output.stdout);
     let text = text.map_err(|error| format!("'{program}' printed no text: {error}"))?;

@@ -201,6 +201,23 @@ fn a_program_that_renders_nothing_is_named() {
 }
 
 #[test]
+fn a_chart_is_refused_and_a_kustomization_is_not_read_as_a_manifest() {
+    let folder = TempDir::new().expect("a folder");
+    let chart = folder.path().join("chart");
+    std::fs::create_dir(&chart).expect("a folder");
+    std::fs::write(chart.join("Chart.yaml"), "name: acme\n").expect("written");
+    let why = make(&options(&[chart.clone()], &folder)).expect_err("it is a chart");
+    assert!(why.ends_with(&format!("(Chart.yaml); use --helm {}", chart.display())), "{why}");
+    let built = folder.path().join("kustomization");
+    std::fs::create_dir(&built).expect("a folder");
+    std::fs::write(built.join("kustomization.yaml"), "resources: [ccm.yaml]\n").expect("written");
+    for file in std::fs::read_dir(manifests("hcloud")).expect("a folder").flatten() {
+        std::fs::copy(file.path(), built.join(file.file_name())).expect("copied");
+    }
+    assert!(make(&options(&[built], &folder)).is_ok());
+}
+
+#[test]
 fn a_template_is_called_one() {
     let folder = TempDir::new().expect("a folder");
     let file = folder.path().join("ccm.yaml");

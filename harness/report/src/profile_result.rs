@@ -9,6 +9,7 @@ use harness_config::contract::ConformanceProfile;
 use harness_config::{SELECT, TEST_FILTER};
 use harness_core::check::Level;
 use harness_core::ledger::{Conformance, Entry, Ledger, Outcome, SkipReason};
+use harness_core::output::first_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
@@ -118,13 +119,8 @@ pub(super) fn lines(ledger: &Ledger) -> Vec<String> {
                 line.push_str(&format!(", {left_out} left out"));
             }
         }
-        match because.as_slice() {
-            [] => {}
-            few if few.len() <= SHOWN => line.push_str(&format!("; not {}", few.join(", "))),
-            many => {
-                let rest = many.len() - SHOWN;
-                line.push_str(&format!("; not {} and {rest} more", many[..SHOWN].join(", ")));
-            }
+        if !because.is_empty() {
+            line.push_str(&format!("; not {}", first_of(because, SHOWN)));
         }
         line.trim_end().to_owned()
     };

@@ -274,7 +274,7 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
             put!(text, "  {:<width$}          likely: {}", "", whole_words(&cause));
         }
         if let Some(line) = telling_log_line(message).filter(|line| !why.contains(line)) {
-            put!(text, "  {:<width$}          its log: {}", "", one_line(line));
+            put!(text, "  {:<width$}          its log: {}", "", one_line(&line));
         }
         if let Some(evidence) = &entry.evidence {
             put!(text, "  {:<width$}          evidence: {evidence}", "");
@@ -326,6 +326,10 @@ fn unjudged(ledger: &Ledger, text: &mut String) {
     };
     put!(text, "\n{head}");
     for (why, entries) in reasons {
+        if entries.iter().all(is_blocked) {
+            put!(text, "  {why}: {}, named below", entries.len());
+            continue;
+        }
         let names = if why == OTHER_SUITES { by_suite(&entries) } else { names(&entries) };
         put!(text, "  {why}");
         for line in filled(&names, 72) {
@@ -420,7 +424,8 @@ fn speed(ledger: &Ledger, text: &mut String) {
     let at = ledger.stages.iter().position(|s| s.stage == CHECKS_STAGE).unwrap_or(ledger.stages.len());
     let (up, rest) = ledger.stages.split_at(at);
     let (checks, down) = rest.split_at(rest.len().min(1));
-    let ran: Vec<&Entry> = ledger.all().filter(|e| e.duration_ms > 0).collect();
+    // What blocks a check says how long it waited, not how slow it is.
+    let ran: Vec<&Entry> = ledger.all().filter(|e| e.duration_ms > 0 && !is_blocked(e)).collect();
     let one_by_one: u64 = ran.iter().map(|e| e.duration_ms).sum();
     let sum = |stages: &[StageTime]| stages.iter().map(|s| s.took_ms).sum::<u64>();
     // Stages overlap.

@@ -135,8 +135,8 @@ pub(super) fn unjudged(ledger: &Ledger) -> impl Iterator<Item = &Entry> {
 }
 
 /// The line that most likely says why a program ended or hangs, if a failure's text shows its log: the last one that is
-/// marked as an error, otherwise the last one that is not marked as debugging output.
-pub(super) fn telling_log_line(text: &str) -> Option<&str> {
+/// marked as an error, otherwise the last one that is not marked as debugging output. With the line after it if it ends with a colon.
+pub(super) fn telling_log_line(text: &str) -> Option<String> {
     let is_head = |line: &str| {
         ["its last lines:", " now:", " before its restart:"].iter().any(|end| line.trim_end().ends_with(end))
     };
@@ -144,8 +144,12 @@ pub(super) fn telling_log_line(text: &str) -> Option<&str> {
     lines.next()?;
     let log = lines.take_while(|line| line.starts_with("   ") && !is_head(line));
     let log: Vec<&str> = log.map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = |fits: fn(&str) -> bool| log.iter().rev().copied().find(|line| fits(line));
-    last(is_of_an_error).or_else(|| last(|line| !is_of_debugging(line))).or_else(|| log.last().copied())
+    let last = |fits: fn(&str) -> bool| log.iter().rposition(|line| fits(line));
+    let at =
+        last(is_of_an_error).or_else(|| last(|line| !is_of_debugging(line))).or(log.len().checked_sub(1))?;
+    // Some programs say what failed in one line, and why in the next.
+    let end = if log[at].ends_with(':') { (at + 2).min(log.len()) } else { at + 1 };
+    Some(log[at..end].join(" "))
 }
 
 /// Whether a line of a log is marked as an error: as in klog (`E0402 ..`), by a level, or as programs report wrong usage.
@@ -295,9 +299,9 @@ mod tests {
     #[test]
     fn the_last_line_of_a_log_is_found() {
         let text = "expected:  a\nlast seen: ccm ended 3 times\n             its last lines:\n               one\n               two\npromise:   it stays up";
-        assert_eq!(telling_log_line(text), Some("two"));
+        assert_eq!(telling_log_line(text).as_deref(), Some("two"));
         let both = "seen\n  ccm-a before its restart:\n    old\n  ccm-a now:\n    new";
-        assert_eq!(telling_log_line(both), Some("old"));
+        assert_eq!(telling_log_line(both).as_deref(), Some("old"));
         assert_eq!(telling_log_line("expected: a\nlast seen: b"), None);
         let log = |lines: &[&str]| format!("ended\n  its last lines:\n    {}", lines.join("\n    "));
         for (lines, expected) in [
@@ -311,8 +315,11 @@ mod tests {
             (&["2026 DEBUG one", "2026 DEBUG two"], 1),
             (&["Eleven", "Found 4000 nodes"], 1),
         ] {
-            assert_eq!(telling_log_line(&log(lines)), Some(lines[expected]));
+            assert_eq!(telling_log_line(&log(lines)).as_deref(), Some(lines[expected]));
         }
+        let split = ["ERROR ccm: invalid flags:", "unknown cloud provider \"acme\"", "bye"];
+        let both = "ERROR ccm: invalid flags: unknown cloud provider \"acme\"";
+        assert_eq!(telling_log_line(&log(&split)).as_deref(), Some(both));
     }
 
     #[test]

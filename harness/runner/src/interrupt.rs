@@ -3,6 +3,7 @@
 use super::final_report::{Due, FinalReport};
 use harness_clusters::reaper;
 use harness_config::DesiredCluster;
+use harness_core::output::first_of;
 use harness_core::probe::pause;
 use harness_core::progress::Terminal;
 use harness_core::screen;
@@ -110,17 +111,17 @@ pub async fn watch_signals(cancel: CancellationToken, orderly: Duration, last: F
         () = signals.next() => "interrupted again".to_owned(),
         () = pause(orderly) => format!("cleanup did not end within {} s", orderly.as_secs()),
     };
-    // If that hangs, the process ends anyway.
-    let _ = tokio::time::timeout(LAST_WORD, reports_written(last.due())).await;
     let stays: Vec<String> = reaper::holds().iter().map(|folder| folder.display().to_string()).collect();
     events.say(match stays.as_slice() {
         [] => format!("{why}: run 'ccm-conformance clean' to remove what is left"),
         stays => format!(
             "{why}: a process of the run removes the rest within seconds, also containers if there are any; its records are \
              in: {}",
-            stays.join(", ")
+            first_of(stays, 2)
         ),
     });
+    // The verdict is the last line of a run. If that hangs, the process ends anyway.
+    let _ = tokio::time::timeout(LAST_WORD, reports_written(last.due())).await;
     screen::leave();
     std::process::exit(i32::from(INTERRUPTED));
 }

@@ -210,6 +210,9 @@ impl Journal {
 impl Received {
     /// The error if the cloud does not answer: since when and why.
     fn unheard(&self, why: &ReadError) -> ReadError {
+        if why.fatal {
+            return why.clone();
+        }
         let silent = self.heard.elapsed().as_secs_f64();
         let text = format!("the cloud's journal was last read {silent:.1}s ago: {}", why.text);
         ReadError { text, fatal: why.fatal }

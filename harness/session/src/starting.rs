@@ -10,6 +10,8 @@ use tokio::time::Instant;
 
 /// Interval between two looks at the Pods.
 const EVERY: Duration = Duration::from_millis(100);
+/// After so long the user is told that the CCM does not lead yet.
+const PATIENCE: Duration = Duration::from_secs(15);
 /// Number of its log lines that are shown.
 const LINES: usize = 10;
 
@@ -31,9 +33,17 @@ impl Session {
 
     /// A message once a program of the CCM has exited too often. Prints each exit. Never returns if there is none.
     async fn only_ends(&self, form: Form, mut starts: Starts) -> String {
+        let (began, limit) = (Instant::now(), self.limits().start());
         let mut look = async |seen: &mut String| {
             let pods = self.ccm.pods(form);
             *seen = pods.observed();
+            if began.elapsed() > PATIENCE {
+                let limit = limit.as_secs();
+                let line = format!(
+                    "the CCM under test does not lead yet; its Pods: {seen}; waiting for up to {limit} s"
+                );
+                self.events.say_once("does not lead yet", line);
+            }
             for why in pods.iter().filter_map(|pod| lacks_configuration(pod)) {
                 self.events.say_once(&why, why.clone());
             }
@@ -43,16 +53,14 @@ impl Session {
                 let lines = self.output_of(&end, form).await;
                 let excuse = self.environment_watch.absence_at(at).await;
                 if excuse.is_none() && starts.count(&end, times) {
-                    let why = given_up(&end, &lines);
-                    self.events.say_once("cannot start", format!("the CCM under test cannot start: {why}"));
-                    hopeless = Some(why);
+                    hopeless = Some(given_up(&end, &lines));
                 } else {
                     self.tell(&end, &lines, excuse.as_deref());
                 }
             }
             Ok(hopeless)
         };
-        match poll("the CCM's programs exit", self.limits().start(), EVERY, &mut look).await {
+        match poll("the CCM's programs exit", limit, EVERY, &mut look).await {
             Ok(why) => why,
             Err(_) => std::future::pending().await,
         }
@@ -112,17 +120,9 @@ mod tests {
     use super::*;
 
     fn end(exit_code: i32) -> ProgramEnd {
-        let (pod, container) = ("ccm-a".to_owned(), "ccm".to_owned());
-        let image = "acme/ccm:1".to_owned();
-        ProgramEnd {
-            pod,
-            container,
-            image,
-            ends: 3,
-            restarts: 2,
-            exit_code: Some(exit_code),
-            ..ProgramEnd::default()
-        }
+        let (pod, container, image) = ("ccm-a".to_owned(), "ccm".to_owned(), "acme/ccm:1".to_owned());
+        let exit_code = Some(exit_code);
+        ProgramEnd { pod, container, image, ends: 3, restarts: 2, exit_code, ..ProgramEnd::default() }
     }
 
     #[test]

@@ -1,6 +1,12 @@
 //! What errors of the operating system mean, in words and with a remedy. A user never reads `(os error 2)`.
 
 use std::io::{Error, ErrorKind};
+use std::process::ExitStatus;
+
+/// How a program ended: `exit code 3`, or what Rust says of the signal that ended it.
+pub fn ended(status: ExitStatus) -> String {
+    status.code().map_or_else(|| status.to_string(), |code| format!("exit code {code}"))
+}
 
 /// What precedes the system's number in the text of an error.
 const NUMBER: &str = " (os error ";

@@ -5,10 +5,11 @@ use super::{Calls, CheckCx, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{CheckError, SubjectName, Verdict, chain};
 use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, matcher};
-use harness_session::ccm::{Ccm, Form, Release, Rendered, crash_loops, unrecoverable};
+use harness_session::ccm::{Ccm, Form, Release, Rendered, crash_loops, key_of, unrecoverable};
 use k8s_openapi::api::coordination::v1 as core;
 use k8s_openapi::api::core::v1::Pod;
 use kube::ResourceExt;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use tokio::time::Instant;
@@ -23,10 +24,12 @@ use tokio::time::Instant;
 /// # }
 /// ```
 pub struct Rollout<'a> {
-    cx: &'a CheckCx,
-    release: Release,
+    pub(super) cx: &'a CheckCx,
+    pub(super) release: Release,
     /// The uids of the Pods of the release before.
-    before: BTreeSet<String>,
+    pub(super) before: BTreeSet<String>,
+    /// The uids of their ReplicaSets, which may make others.
+    pub(super) sets: BTreeSet<String>,
     /// Who held the Lease of the CCM before.
     holder: Option<String>,
     /// The position of the cloud's journal before it.
@@ -38,9 +41,9 @@ pub struct Rollout<'a> {
 /// The progress of a rollout.
 pub struct Rolled {
     /// Pods of the release before.
-    old: Vec<Arc<Pod>>,
+    pub(super) old: Vec<Arc<Pod>>,
     /// Pods of the release that replaces it.
-    new: Vec<Arc<Pod>>,
+    pub(super) new: Vec<Arc<Pod>>,
     /// The Lease; `None` if the CCM elects no leader.
     lease: Option<Option<Arc<core::Lease>>>,
     /// Who held it before.
@@ -83,6 +86,12 @@ pub fn rolled_out() -> Matcher<Rolled> {
     .expecting("no Pod of the release before, and one of the other that runs and, if it elects a leader, holds the Lease")
 }
 
+/// The uids of the ReplicaSets that own a Pod. Each has the Pods of one release, unlike a DaemonSet.
+pub(super) fn sets_of(pod: &Pod) -> impl Iterator<Item = String> {
+    let owners = pod.owner_references().iter();
+    owners.filter(|owner| owner.kind == "ReplicaSet").map(|owner| owner.uid.clone())
+}
+
 impl<'a> Rollout<'a> {
     /// The calls to the cloud since it began, by the release that replaces the other.
     pub fn calls(&self) -> Calls<'a> {
@@ -115,7 +124,10 @@ impl Subject for Rollout<'_> {
                 others.filter(|pod| pods.iter().all(|known| known.uid() != pod.uid())).collect::<Vec<_>>(),
             );
         }
-        let is_old = |pod: &Arc<Pod>| pod.uid().is_some_and(|uid| self.before.contains(&uid));
+        let is_old = |pod: &Arc<Pod>| {
+            pod.uid().is_some_and(|uid| self.before.contains(&uid))
+                || sets_of(pod).any(|set| self.sets.contains(&set))
+        };
         let (old, new) = pods.into_iter().partition(is_old);
         let lease = match self.cx.session.ccm().lease_key() {
             None => None,
@@ -147,16 +159,28 @@ impl CheckCx {
     /// # Errors
     /// What the API server refuses.
     pub async fn roll_out(&self, release: Release) -> Result<Rollout<'_>, CheckError> {
+        self.roll_out_edited(release, |_| ()).await
+    }
+
+    /// Applies them with an edit of each workload.
+    pub(super) async fn roll_out_edited(
+        &self,
+        release: Release,
+        edit: impl Fn(&mut Value),
+    ) -> Result<Rollout<'_>, CheckError> {
         let other = if release == Release::New { Release::Old } else { Release::New };
-        let ((from, before), (ccm, rendered)) = (self.release(other)?, self.release(release)?);
+        let ((from, before), (ccm, mut rendered)) = (self.release(other)?, self.release(release)?);
         let pods = from.pods_of_rendered(&before);
         let lease = self.lease().read(ReadSource::Origin).await?;
         let (mark, at) = (self.session.journal().position(), Instant::now());
+        let Rendered { documents, workloads, .. } = &mut rendered;
+        documents.iter_mut().filter(|document| workloads.contains(&key_of(document))).for_each(edit);
         ccm.replace(&before, &rendered).await?;
         Ok(Rollout {
             cx: self,
             release,
             before: pods.iter().filter_map(|pod| pod.uid()).collect(),
+            sets: pods.iter().flat_map(|pod| sets_of(pod)).collect(),
             holder: lease.as_ref().and_then(|lease| super::holder_of(lease)),
             mark,
             at,
@@ -179,7 +203,7 @@ impl CheckCx {
     }
 
     /// A release and its objects.
-    fn release(&self, release: Release) -> Result<(&Ccm, Rendered), NoRelease> {
+    pub(super) fn release(&self, release: Release) -> Result<(&Ccm, Rendered), NoRelease> {
         let ccm = match release {
             Release::Old => self.session.old_release(),
             Release::New => Some(self.session.ccm()),
@@ -205,7 +229,7 @@ const NO_RELEASE: &str =
     "the run names no release to upgrade from (--upgrade-from), or a release deploys nothing";
 
 /// The run has no such release, which a check of upgrades is never given.
-struct NoRelease;
+pub(super) struct NoRelease;
 
 impl From<NoRelease> for CheckError {
     fn from(_: NoRelease) -> CheckError {

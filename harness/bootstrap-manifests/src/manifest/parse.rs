@@ -241,14 +241,16 @@ impl<'t> Reading<'t> {
 
     fn report(&mut self, fault: Fault) {
         let place = Place { file: self.source.name.clone(), line: fault.line, column: fault.column };
-        let lines = self.source.text.lines();
+        let lines = || self.source.text.lines().skip(fault.line.saturating_sub(2) as usize).take(2);
         // The line itself, or the one before it: an action on a line of its own ends up in the next key.
-        let near = lines.skip(fault.line.saturating_sub(2) as usize).take(2).find(|line| line.contains("{{"));
-        let (what, hint) = match near {
+        let (what, hint) = match lines().find(|line| line.contains("{{")) {
             Some(line) => (
                 format!("the template is not rendered: {}", shorten(line.trim())),
                 "render first: 'helm template ... | ccm-conformance bootstrap check -'",
             ),
+            None if fault.what.contains("flow mapping") && lines().any(|line| line.contains("${")) => {
+                (fault.what, "quote '${...}': its brace ends the mapping")
+            }
             None => (fault.what, fault.hint),
         };
         self.problems.push(Problem { place, severity: Severity::Unreadable, what, hint: hint.to_owned() });

@@ -17,7 +17,7 @@ pub enum BootstrapCommand {
     /// Lint manifests and check whether a cluster boots with them; needs no cluster and no Docker
     #[command(after_help = EXIT_CODES)]
     Check(CheckArgs),
-    /// Print the fixed manifests, with the difference as comments; changes no file
+    /// Print the fixed manifests, with the difference as comments; changes no file without --write
     #[command(after_help = FIX_EXIT_CODES)]
     Fix(FixArgs),
 }

@@ -46,9 +46,11 @@ fn templates_left_unrendered_are_named() {
         &["<stdin>:4", "is not rendered"],
     );
     says("apiVersion: v1\nkind: Pod\nmetadata:\n  name: \"{{ .Release.Name }}\"\n", 2, &["<stdin>:4", hint]);
+    let braces = "apiVersion: v1\nkind: Pod\nmetadata: {name: ${NAME}}\n";
+    says(braces, 2, &["<stdin>:3", "quote '${...}'"]);
     // Other tools' templates are data.
     let map = "---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\ndata: {x: \"{{ $labels.a }}\"}\n";
-    says(&format!("{}{map}", ccm("")), 1, &["DOES NOT BOOT"]);
+    says(&format!("{}{map}", ccm("")), 1, &["FAILS"]);
 }
 
 #[test]

@@ -127,8 +127,9 @@ Example:
 
 pub(super) const VERIFY_EXAMPLES: &str = "\
 Exit codes:
-  that of the run, if the report is genuine
-  1  it is not, or a MUST check failed
+  that of the run, if the report is genuine and no option left checks out
+  1  it is not genuine, a MUST check failed, or options left checks out, such
+     as '--only' and '--quick' ('relaxed' in the report)
   2  wrong usage, or a file cannot be read
 
 Example:

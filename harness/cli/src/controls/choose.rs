@@ -143,6 +143,14 @@ impl Choosing<'_> {
             plan = plan_of(RunFile { cluster: ClusterKeys::default(), ..typed })?;
             cluster = plan.cluster.clone().settled(BackendKind::Embedded);
         }
+        if extent.upgrades {
+            // As in a run: on a single machine some rollouts never have a place for both releases.
+            cluster = cluster.with(|own| {
+                if own.topology == Topology::Single {
+                    own.topology = Topology::ThreeNode;
+                }
+            });
+        }
         self.planned(plan.on(cluster))
     }
 

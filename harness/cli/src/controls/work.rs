@@ -123,9 +123,9 @@ fn binds(planned: &&Planned) -> bool {
 }
 
 impl Work {
-    /// Whether it has its own environment: it needs no CCM, or a hosted one.
+    /// Whether it has its own environment: it needs no CCM, or a hosted one, or the three machines of an upgrade.
     pub(super) fn is_apart(&self) -> bool {
-        !self.plan.profile.has_ccm() || self.plan.profile.is_hosted()
+        !self.plan.profile.has_ccm() || self.plan.profile.is_hosted() || self.plan.old_release.is_some()
     }
 
     /// Whether enough checks judge it at once to keep a core busy.

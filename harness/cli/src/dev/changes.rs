@@ -29,7 +29,10 @@ impl Build {
         match status {
             Ok(status) if status.success() => true,
             Ok(status) => {
-                output::err(&format!("error: the build failed ({status}); nothing was judged"));
+                output::err(&format!(
+                    "error: the build failed ({}); nothing was judged",
+                    files::ended(status)
+                ));
                 false
             }
             Err(error) => {
@@ -82,7 +85,11 @@ pub(super) fn watched(
     let absolute = |path: &Path| path.canonicalize().or_else(|_| std::path::absolute(path));
     let absolute =
         |path: &Path| absolute(path).map_err(|error| environment(named(path, &files::why(&error))));
+    // What it writes, and what it prints if that goes into files.
+    let printed =
+        ["/dev/stdout", "/dev/stderr"].into_iter().filter_map(|stream| Path::new(stream).canonicalize().ok());
     let (mut roots, mut not) = (Vec::new(), vec![absolute(&plan.output)?]);
+    not.extend(printed);
     let program = plan.binary.as_deref().map(absolute).transpose()?;
     match (&program, build) {
         // The build writes it.

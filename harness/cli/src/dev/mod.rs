@@ -3,6 +3,7 @@
 mod changes;
 mod event;
 mod keys;
+mod noise;
 mod selection;
 
 use super::arguments::DevOptions;
@@ -14,19 +15,20 @@ use event::Event;
 use harness_clusters::Runs;
 use harness_config::{BackendChoice, RunFile, RunPlan, WantedCluster};
 use harness_core::files;
-use harness_core::output;
+use harness_core::output::{self, first_of};
 use harness_core::progress::Verbosity;
 use harness_report::exit;
 use harness_runner::{INTERRUPTED, PageServer, Run, Shown, ShownAs, Signals, Watch, exit_code_of};
 use harness_testkit::Suite;
 use keys::Keyboard;
+use noise::Noise;
 use notify::RecommendedWatcher;
 use selection::Selection;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 
 /// How long files must stay as they are before they are used: a compiler writes a program in several steps.
@@ -64,6 +66,7 @@ pub(super) fn dev(suites: &'static [Suite], options: &DevOptions) -> ExitCode {
         interrupted: false,
         is_built: true,
         page: None,
+        noise: Noise::default(),
     };
     match session.prepare() {
         Ok(plan) => session.until_the_end(plan),
@@ -71,14 +74,8 @@ pub(super) fn dev(suites: &'static [Suite], options: &DevOptions) -> ExitCode {
     }
 }
 
-/// The first few ids, and how many more there are.
-fn some_of(ids: &[String]) -> String {
-    const SHOWN: usize = 8;
-    match ids.len().checked_sub(SHOWN).filter(|more| *more > 0) {
-        Some(more) => format!("{} and {more} more", ids[..SHOWN].join(", ")),
-        None => ids.join(", "),
-    }
-}
+/// Number of ids that a message names.
+const SHOWN: usize = 8;
 
 struct DevSession<'a> {
     suites: &'static [Suite],
@@ -96,6 +93,7 @@ struct DevSession<'a> {
     is_built: bool,
     /// Serves the page of each round.
     page: Option<Arc<PageServer>>,
+    noise: Noise,
 }
 
 impl DevSession<'_> {
@@ -131,6 +129,10 @@ impl DevSession<'_> {
         }
         self.is_built = self.builds();
         let plan = planned(&self.options.shared.source(), self.first.clone())?;
+        if self.build.is_some() && plan.binary.is_none() {
+            output::err("error: --build: which program does it build? name it with '--binary PATH'");
+            return Err(ExitCode::from(exit::USAGE));
+        }
         self.failed = Self::failures(&plan);
         Ok(plan)
     }
@@ -172,7 +174,11 @@ impl DevSession<'_> {
                             stopped = self.judge_failed();
                             continue;
                         }
-                        Next::Judge | Next::JudgeFailed => continue,
+                        Next::JudgeNamed if self.builds() => {
+                            stopped = self.judge(&selection);
+                            continue;
+                        }
+                        Next::Judge | Next::JudgeFailed | Next::JudgeNamed => continue,
                     }
                 }
             }
@@ -220,7 +226,7 @@ impl DevSession<'_> {
     /// Judges the checks that failed last, and no others.
     fn judge_failed(&mut self) -> Stopped {
         let before = self.failed.len();
-        output::err(&format!("\nfirst the checks that failed last: {}", some_of(&self.failed)));
+        output::err(&format!("\nfirst the checks that failed last: {}", first_of(&self.failed, SHOWN)));
         let stopped = self.judge(&Selection::Failed(self.failed.clone()));
         if stopped == Stopped::Done && !self.failed.is_empty() {
             let failed = self.failed.len();
@@ -263,13 +269,15 @@ impl DevSession<'_> {
             // The receiver lives as long as the session.
             let _ = sender.send(Event::Ended(code));
         });
-        let mut changed = None;
+        let (mut changed, began) = (None, Instant::now());
         let code = loop {
             match self.events.recv() {
                 Ok(Event::Ended(code)) => break code,
                 Ok(Event::Changed(path)) => {
-                    cancel.cancel();
-                    changed = Some(path);
+                    if self.noise.counts(&path) {
+                        cancel.cancel();
+                        changed.get_or_insert((path, began.elapsed()));
+                    }
                 }
                 Ok(Event::Interrupted) => self.interrupted = true,
                 Ok(Event::Key(_)) => {}
@@ -278,8 +286,11 @@ impl DevSession<'_> {
         };
         // It has nothing left to do but to end.
         let _ = judging.join();
-        if let Some(path) = changed.filter(|_| !self.interrupted) {
+        if let Some((path, after)) = changed.filter(|_| !self.interrupted) {
             output::err(&format!("\n{} changed", path.display()));
+            if self.noise.ended_a_round(&path, after) {
+                output::err("it changes with every round, so its changes do not count any more");
+            }
             self.settle();
             let stopped = if self.builds() { Stopped::ByChange } else { Stopped::Done };
             return if self.interrupted { Stopped::ByUser } else { stopped };
@@ -326,7 +337,7 @@ impl DevSession<'_> {
         if self.interrupted || late.contains(&Event::Interrupted) {
             return Next::Interrupted;
         }
-        if late.iter().any(|event| matches!(event, Event::Changed(_))) {
+        if late.iter().any(|event| matches!(event, Event::Changed(path) if self.noise.counts(path))) {
             self.settle();
             return Next::Judge;
         }
@@ -337,12 +348,12 @@ impl DevSession<'_> {
         });
         loop {
             match self.events.recv() {
-                Ok(Event::Changed(path)) => {
+                Ok(Event::Changed(path)) if self.noise.counts(&path) => {
                     self.settle();
                     output::err(&format!("{} changed", path.display()));
                 }
                 Ok(Event::Interrupted) | Err(_) => return Next::Interrupted,
-                Ok(Event::Ended(_)) => continue,
+                Ok(Event::Changed(_) | Event::Ended(_)) => continue,
                 Ok(Event::Key(key)) => match key {
                     b'q' => return Next::Quit,
                     b'a' => *selection = Selection::All,
@@ -361,7 +372,10 @@ impl DevSession<'_> {
                     }
                     b'/' => match keyboard.and_then(|keyboard| keyboard.line(&self.events)) {
                         Some(line) if line.is_empty() => {}
-                        Some(line) => *selection = Selection::Named(line),
+                        Some(line) => {
+                            *selection = Selection::Named(line);
+                            return Next::JudgeNamed;
+                        }
                         None => return Next::Interrupted,
                     },
                     _ => continue,
@@ -378,6 +392,8 @@ enum Next {
     Judge,
     /// The same, but only the checks that failed last.
     JudgeFailed,
+    /// The same, but only the checks that the user has named.
+    JudgeNamed,
     Quit,
     Interrupted,
 }

@@ -2,20 +2,22 @@
 //! suites and profiles of conformance.
 
 use super::lines::{OLD_RELEASE, PROFILE, labelled};
-use harness_config::contract::{Bug, ConformanceProfile, Contract, bugs};
+use harness_config::contract::{Area, Bug, ConformanceProfile, Contract, bugs};
 use harness_core::check::{Level, Party, row_of};
 use harness_testkit::Suite;
 use std::collections::BTreeSet;
 
-/// The explanation of a time limit, a bug, a suite or a profile of conformance; `None` for another name.
+/// The explanation of a time limit, an area, a bug, a suite or a profile of conformance; `None` for another name.
 pub(super) fn explanation(contract: &Contract, suites: &[Suite], id: &str) -> Option<String> {
     let same = |name: &str| name.eq_ignore_ascii_case(id);
     let bound = contract.terms.bounds.iter().find(|(name, _)| same(name));
     let suite = suites.iter().find(|suite| same(suite.name));
     let profile = contract.profiles.iter().find(|one| same(&one.profile));
     let bug = bugs().iter().find(|bug| same(&bug.issue));
+    let area = contract.areas.iter().find(|area| same(&area.area));
     bound
         .map(|(name, limit)| of_bound(contract, name, limit))
+        .or_else(|| area.map(of_area))
         .or_else(|| suite.map(of_suite))
         .or_else(|| profile.map(|profile| of_profile(profile, suites)))
         .or_else(|| bug.map(of_bug))
@@ -64,6 +66,15 @@ fn of_bug(bug: &Bug) -> String {
     text.push_str(&labelled("what:", &bug.what));
     text.push_str(&labelled("rows:", &bug.rows.join(", ")));
     text
+}
+
+fn of_area(area: &Area) -> String {
+    let rows: Vec<&str> = area.rows.iter().map(|row| row.id.as_str()).collect();
+    let mut text = format!("{}  an area of the contract with {} rows\n\n", area.area, rows.len());
+    text.push_str(&labelled("is about:", &area.title));
+    text.push_str(&labelled("promised by:", &area.promised_by.to_string()));
+    text.push_str(&labelled("rows:", &rows.join(", ")));
+    text + &labelled("checks:", &format!("ccm-conformance list --only '{}-*'", area.area))
 }
 
 fn of_suite(suite: &Suite) -> String {
@@ -124,6 +135,10 @@ mod tests {
             (
                 "taint-removal",
                 &["a suite of 1 checks", "Nodes start", "run --profile DIR --suite taint-removal"],
+            ),
+            (
+                "node-init",
+                &["NODE-INIT  an area of the contract", "NODE-INIT-10", "list --only 'NODE-INIT-*'"],
             ),
             ("node", &["node  a profile of conformance", "list --profile node"]),
         ] {

@@ -31,6 +31,8 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
+/// A driver that takes less processor time than this does not slow a run down.
+const WORTH_TELLING: Duration = Duration::from_secs(2);
 /// Its name in records.
 const NAME: &str = "driver-command";
 /// How long it may take until it is ready.
@@ -83,7 +85,7 @@ impl Host for Program {
             if let Some(end) = self.end.take() {
                 let _ = end.send(());
             }
-            if let Some(took) = self.group.and_then(processor_time) {
+            if let Some(took) = self.group.and_then(processor_time).filter(|took| *took >= WORTH_TELLING) {
                 let took = took.as_secs_f64();
                 (self.on_message)(format!(
                     "  the cloud's driver '{}' took {took:.1} s of processor time",
@@ -292,7 +294,7 @@ async fn watch(
 }
 
 fn ended(status: Option<ExitStatus>) -> String {
-    status.map_or_else(|| "an unknown status".to_owned(), |status| status.to_string())
+    status.map_or_else(|| "an unknown status".to_owned(), files::ended)
 }
 
 /// Keeps the last lines of output until it ends, and passes the lines on.

@@ -76,7 +76,10 @@ async fn requirements() -> Vec<Requirement> {
                 cluster,
                 "neither KUBECONFIG nor ~/.kube/config names a cluster",
             )
-            .but(State::Missing, "set KUBECONFIG to the file; 'run' also takes '--kubeconfig FILE'"),
+            .but(
+                State::Missing,
+                "set KUBECONFIG to the file; commands with '--kubeconfig FILE' also take it there",
+            ),
         },
         match Engine::connect().await {
             Ok(engine) => Requirement::fine("Docker", cloud, engine.host()),
@@ -152,7 +155,7 @@ fn record(kubeconfig: Option<&Path>) -> Result<ClusterRecord, ClusterError> {
         what: "the existing cluster".to_owned(),
         why: "no kubeconfig was passed, neither KUBECONFIG nor ~/.kube/config names one, and this program does not run \
               in a Pod of the cluster".to_owned(),
-        way_out: "set KUBECONFIG to the file; 'run' also takes '--kubeconfig FILE'".to_owned(),
+        way_out: "set KUBECONFIG to the file; commands with '--kubeconfig FILE' also take it there".to_owned(),
     }
     };
     let chosen = kubeconfig.map(Path::to_owned).or_else(usual_kubeconfig).ok_or_else(missing)?;

@@ -124,7 +124,7 @@ pub async fn static_binary(folder: &Path, program: &Program) -> Result<PathBuf, 
     let output = run(&cargo, &workspace, &arguments, package, BUILD_LIMIT).await?;
     if !output.status.success() {
         let lines = last_lines(&String::from_utf8_lossy(&output.stderr), LINES_SHOWN);
-        return Err(BuildError::Failed { command, status: output.status.to_string(), lines });
+        return Err(BuildError::Failed { command, status: harness_core::files::ended(output.status), lines });
     }
     let path = folder.join(target).join("release").join(bin);
     if path.is_file() { Ok(path) } else { Err(BuildError::NoProgram { command, path }) }
@@ -195,7 +195,7 @@ async fn host_triple(cargo: &Path, workspace: &Path, package: &str) -> Result<St
         Some(host) => Ok(host.trim().to_owned()),
         None => Err(BuildError::Failed {
             command: shown(cargo, &arguments),
-            status: output.status.to_string(),
+            status: harness_core::files::ended(output.status),
             lines: last_lines(&String::from_utf8_lossy(&output.stderr), LINES_SHOWN),
         }),
     }

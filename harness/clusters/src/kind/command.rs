@@ -113,7 +113,7 @@ pub(super) async fn create(
             if status.success() {
                 return Ok(Ok(()));
             }
-            format!("it ended with {status}")
+            format!("it ended with {}", harness_core::files::ended(status))
         }
         Err(_) => format!("it did not end within {} s", creation.limit.as_secs_f64()),
     };

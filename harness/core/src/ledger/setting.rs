@@ -1,5 +1,6 @@
 //! The settings of a run that affect what its result means, and who set each.
 
+use crate::output::first_of;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -111,11 +112,7 @@ impl fmt::Display for Setting {
 /// A value; of a long list only the beginning, such as the ids of a report that `--failed-from` has read.
 fn some_of(value: &str) -> String {
     const SHOWN: usize = 6;
-    let parts: Vec<&str> = value.split(", ").collect();
-    match parts.len().checked_sub(SHOWN).filter(|more| *more > 1) {
-        Some(more) => format!("{} and {more} more", parts[..SHOWN].join(", ")),
-        None => value.to_owned(),
-    }
+    first_of(&value.split(", ").collect::<Vec<_>>(), SHOWN)
 }
 
 /// The keys of the release that a run upgrades from.

@@ -81,10 +81,17 @@ pub(super) fn wrapped(text: &str, columns: usize) -> String {
     lines.join("\n")
 }
 
-/// The lines of a command; all but the last end with a backslash.
+/// The lines of a command; all but the last end with a backslash. A comment behind it is moved before it.
 fn wrapped_command(line: &str, columns: usize) -> Vec<String> {
     const CONTINUED: &str = " \\";
     let indent = line.len() - line.trim_start().len();
+    if let Some((command, comment)) = line.split_once("  # ") {
+        let start = format!("{}# ", " ".repeat(indent));
+        let options = Options::new(columns).initial_indent(&start).subsequent_indent(&start);
+        let comment = wrap(comment, options.word_splitter(WordSplitter::NoHyphenation)).into_iter();
+        let command = wrapped_command(command.trim_end(), columns);
+        return comment.map(|part| part.into_owned()).chain(command).collect();
+    }
     let more = " ".repeat(indent + 2);
     let options = Options::new(columns - CONTINUED.len())
         .subsequent_indent(&more)
@@ -113,7 +120,11 @@ fn hanging(line: &str, columns: usize) -> usize {
             break;
         }
     }
-    column.min(columns / 2)
+    // The lines of a list of calls begin in the column of the first one, so what continues a call is behind it.
+    if line.chars().nth(column) == Some('#') {
+        column += 2;
+    }
+    column.min(columns / 2).max(indent.min(columns * 2 / 3))
 }
 
 #[cfg(test)]
@@ -129,9 +140,21 @@ mod tests {
                         one line";
         assert_eq!(wrapped(text, 40), expected);
         assert_eq!(wrapped(text, 39), text, "so narrow a window is not worth the effort");
+        let calls = "cloud:     #1 0.1s a: GET /v1/load-balancers -> 200";
+        assert_eq!(wrapped(calls, 40), "cloud:     #1 0.1s a: GET\n             /v1/load-balancers -> 200");
+        let log = format!("{}its log: no such flag", " ".repeat(22));
+        assert_eq!(wrapped(&log, 40), format!("{}its log: no such\n{}flag", " ".repeat(22), " ".repeat(22)));
         let path = format!("wrote {}", "x".repeat(60));
         assert!(wrapped(&path, 40).contains(&"x".repeat(60)), "what has no blanks can still be copied");
         assert_eq!(wrapped("", 80), "");
+    }
+
+    #[test]
+    fn a_comment_is_not_continued_by_a_backslash() {
+        let line = "  ccm-conformance run --profile ./acme    # tests the reference CCM with this driver";
+        let lines =
+            ["  # tests the reference CCM with this", "  # driver", "  ccm-conformance run --profile ./acme"];
+        assert_eq!(wrapped(line, 40), lines.join("\n"));
     }
 
     #[test]

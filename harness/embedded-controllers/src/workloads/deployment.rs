@@ -204,6 +204,14 @@ impl Controller {
             return self.note_revision(deployment, next).await;
         }
         self.note_revision(deployment, revision(new)).await?;
+        let ready_for = deployment.spec.min_ready_seconds.unwrap_or(0);
+        if new.spec.min_ready_seconds.unwrap_or(0) != ready_for {
+            // No other field of the Deployment reaches a ReplicaSet that exists (getNewReplicaSet).
+            let api =
+                writing::api_in::<ReplicaSet>(&self.world.client(), &new.namespace().unwrap_or_default());
+            let change = json!({"spec": {"minReadySeconds": ready_for}});
+            return writing::merge_if_unchanged(&api, &self.world.replica_sets, new.as_ref(), change).await;
+        }
         let limits = limits(deployment);
         let busy = old.iter().any(|set| wanted(set) > 0);
         if paused && busy {

@@ -121,6 +121,26 @@ async fn a_missing_config_map_is_waited_for() {
 }
 
 #[tokio::test]
+async fn a_pod_whose_image_has_no_valid_name_says_so() {
+    let cluster = cluster().await;
+    let pods = cluster.api::<Pod>();
+    let spec = json!({"containers": [
+        {"name": "c", "image": "acme.example/No-Such-Release:0"}, {"name": "side", "image": "acme.example/side:1"}
+    ]});
+    create(&pods, json!({"metadata": {"name": "typo"}, "spec": spec})).await;
+    let pod = wait(&pods, "typo", "the kubelet refuses the image", |pod| {
+        waits_for(pod).as_deref() == Some("InvalidImageName")
+    })
+    .await;
+    let status = pod.status.expect("a status");
+    let side =
+        status.container_statuses.iter().flatten().find(|one| one.name == "side").expect("the other one");
+    assert!(side.state.as_ref().is_some_and(|state| state.running.is_some()), "{side:?}");
+    assert_eq!(status.phase.as_deref(), Some("Pending"));
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn a_readiness_probe_decides_and_a_liveness_probe_restarts() {
     let cluster = cluster().await;
     let pods = cluster.api::<Pod>();

@@ -84,6 +84,31 @@ async fn a_deployment_rolls_over_and_takes_its_pods_with_it() {
 }
 
 #[tokio::test]
+async fn a_rollout_that_waits_for_its_pods_to_last_goes_on_once_it_need_not() {
+    let cluster = cluster().await;
+    let deployments = cluster.api::<Deployment>();
+    create(&deployments, workload("web", "one")).await;
+    let has = |replicas: i32, available: i32| {
+        move |deployment: &Deployment| {
+            let status = deployment.status.clone().unwrap_or_default();
+            status.observed_generation == deployment.metadata.generation
+                && status.updated_replicas == Some(1)
+                && (status.replicas, status.available_replicas) == (Some(replicas), Some(available))
+        }
+    };
+    wait(&deployments, "web", "one is available", has(1, 1)).await;
+    let template = json!({"spec": {"containers": [{"name": "c", "image": "two"}]}});
+    let next =
+        json!({"spec": {"minReadySeconds": 3600, "progressDeadlineSeconds": 7200, "template": template}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Strategic(next)).await.expect("patched");
+    wait(&deployments, "web", "both run, and only the old one lasts", has(2, 1)).await;
+    let sooner = json!({"spec": {"minReadySeconds": 0}});
+    deployments.patch("web", &PatchParams::default(), &Patch::Merge(sooner)).await.expect("patched");
+    wait(&deployments, "web", "only the new one is left", has(1, 1)).await;
+    cluster.stop().await;
+}
+
+#[tokio::test]
 async fn a_daemon_set_has_a_pod_on_every_node() {
     let cluster = cluster().await;
     let sets = cluster.api::<DaemonSet>();

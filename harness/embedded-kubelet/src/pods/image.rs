@@ -1,5 +1,13 @@
 //! Whether an image reference can be parsed (`github.com/distribution/reference`). Pure functions.
 
+/// The reason for which a container waits whose image cannot be parsed.
+pub(crate) const UNUSABLE: &str = "InvalidImageName";
+
+/// What a kubelet says of such an image.
+pub(crate) fn refusal(image: &str, fault: &str) -> String {
+    format!("Failed to apply default image tag {image:?}: {fault}")
+}
+
 /// The reason why a kubelet cannot use this image; `None` if it can.
 pub(crate) fn fault(image: &str) -> Option<String> {
     let wrong = || Some(format!("couldn't parse image name {image:?}: invalid reference format"));

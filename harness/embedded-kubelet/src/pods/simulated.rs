@@ -13,6 +13,7 @@ use tokio::time::Instant;
 use super::shared::Shared;
 use super::status::{self, Ended, Phase, Restarts, Shown, Snapshot};
 use embedded_runtime::cache::Key;
+use embedded_runtime::events::{Source, Weight};
 use embedded_runtime::node;
 use embedded_runtime::queue::{Next, Outcome};
 use embedded_runtime::writing;
@@ -59,8 +60,9 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
         return Ok(Next::Done);
     }
     let containers = pod.spec.as_ref().map(|spec| spec.containers.as_slice()).unwrap_or_default();
-    if containers.iter().any(|one| super::image::fault(one.image.as_deref().unwrap_or_default()).is_some()) {
-        // A kubelet could not start it either.
+    let unusable = containers.iter().find_map(unusable_image);
+    if unusable.is_some() && known.is_some_and(|status| status.container_statuses.is_some()) {
+        // It is waiting, and waits for ever.
         return Ok(Next::Done);
     }
     let host_network = pod.spec.as_ref().and_then(|spec| spec.host_network).unwrap_or(false);
@@ -84,8 +86,25 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
         Err(error) if writing::is_not_found(&error) => {}
         other => other?,
     }
+    if let Some(why) = unusable {
+        let source = Source { component: "kubelet", host: Some(&node_name) };
+        world.recorder.tell(
+            &client,
+            source,
+            pod.as_ref(),
+            Weight::Warning,
+            "Failed",
+            format!("Error: {why}"),
+        );
+    }
     seen.lock().unwrap_or_else(PoisonError::into_inner).remove(&uid);
     Ok(Next::Done)
+}
+
+/// Why a kubelet cannot use the image of a container; `None` if it can.
+fn unusable_image(container: &Container) -> Option<String> {
+    let image = container.image.as_deref().unwrap_or_default();
+    super::image::fault(image).map(|fault| super::image::refusal(image, &fault))
 }
 
 /// Whether the container's environment refers to the address of its Node.
@@ -97,7 +116,7 @@ fn reads_host_ip(container: &Container) -> bool {
     })
 }
 
-/// The status of a Pod whose containers all run.
+/// The status of a Pod whose containers all run, except those whose image cannot be used.
 fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snapshot {
     let now = Timestamp::now();
     let spec = pod.spec.as_ref();
@@ -112,11 +131,11 @@ fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snaps
     let shown = |container: &Container, phase: Phase| Shown {
         name: container.name.clone(),
         image: container.image.clone().unwrap_or_default(),
-        phase,
         last: None,
         restarts: 0,
-        started: true,
-        ready: true,
+        started: matches!(phase, Phase::Running { .. } | Phase::Ended(_)),
+        ready: matches!(phase, Phase::Running { .. } | Phase::Ended(_)),
+        phase,
     };
     let id =
         |container: &Container| format!("embedded://{}-{}", pod.uid().unwrap_or_default(), container.name);
@@ -132,10 +151,14 @@ fn running(pod: &Pod, node: &Node, host_network: bool, shared: &Shared) -> Snaps
             };
             shown(container, Phase::Ended(ended))
         });
+    let phase = |container: &Container| match unusable_image(container) {
+        Some(why) => Phase::Waiting { reason: super::image::UNUSABLE.to_owned(), message: Some(why) },
+        None => Phase::Running { since: now, id: id(container) },
+    };
     let main = spec.map(|spec| spec.containers.as_slice()).unwrap_or_default();
     Snapshot {
         init: init.collect(),
-        containers: main.iter().map(|one| shown(one, Phase::Running { since: now, id: id(one) })).collect(),
+        containers: main.iter().map(|one| shown(one, phase(one))).collect(),
         host_ips,
         pod_ips,
         start: pod.status.as_ref().and_then(|status| status.start_time.as_ref()).map_or(now, |time| time.0),

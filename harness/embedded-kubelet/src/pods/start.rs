@@ -47,11 +47,7 @@ impl Worker {
         let container = slot.container.clone();
         let image = container.image.clone().unwrap_or_default();
         if let Some(fault) = super::image::fault(&image) {
-            self.refuse(
-                index,
-                "InvalidImageName",
-                format!("Failed to apply default image tag {image:?}: {fault}"),
-            );
+            self.refuse(index, super::image::UNUSABLE, super::image::refusal(&image, &fault));
             return;
         }
         let Some(program) = self.shared.world.settings.program(&image).cloned() else {

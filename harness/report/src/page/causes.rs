@@ -56,7 +56,7 @@ fn of_check(entry: &Entry) -> (String, Cause) {
     if let Some(cause) = likely_cause(&message) {
         seen = format!("{cause}; {seen}");
     }
-    if let Some(line) = telling_log_line(&message).filter(|line| !seen.contains(*line)) {
+    if let Some(line) = telling_log_line(&message).filter(|line| !seen.contains(line)) {
         seen.push_str(&format!("; its log: {line}"));
     }
     (key, Cause { checks: vec![entry.id.clone()], outcome, subject, expected, seen })

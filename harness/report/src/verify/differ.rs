@@ -1,6 +1,6 @@
 //! The differences between two values, and how they are shown.
 
-use crate::wording::one_line;
+use crate::wording::{one_line, whole_words};
 use serde_json::Value;
 use std::collections::BTreeSet;
 
@@ -81,7 +81,7 @@ pub(super) fn apart(one: Option<&Value>, other: Option<&Value>) -> (String, Stri
 }
 
 fn quoted(text: &str) -> String {
-    if text.is_empty() { "nothing".to_owned() } else { format!("'{}'", one_line(text)) }
+    if text.is_empty() { "nothing".to_owned() } else { format!("'{}'", whole_words(text)) }
 }
 
 #[cfg(test)]

@@ -31,7 +31,7 @@ struct State {
     running: Vec<(String, Instant)>,
     ended: BTreeSet<String>,
     /// The checks and rows that have blocked others, and how many.
-    blockers: BTreeMap<String, usize>,
+    obstacles: BTreeMap<String, usize>,
     passed: usize,
     failed: usize,
     blocked: usize,
@@ -48,7 +48,7 @@ impl Board {
         let state = State {
             running: Vec::new(),
             ended: BTreeSet::new(),
-            blockers: BTreeMap::new(),
+            obstacles: BTreeMap::new(),
             passed: 0,
             failed: 0,
             blocked: 0,
@@ -76,11 +76,16 @@ impl Board {
         self.showing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// How many checks before this one were blocked by what blocked it; 0 for a check that was not blocked.
-    pub(super) fn blocked_before(&self, entry: &Entry) -> usize {
-        let Outcome::Blocked { by, .. } = &entry.outcome else { return 0 };
+    /// How many checks before this one were kept from being judged by the same thing: a claim that the CCM has broken, or an
+    /// error of the environment. 0 for a check that was judged.
+    pub(super) fn unjudged_before(&self, entry: &Entry) -> usize {
+        let obstacle = match &entry.outcome {
+            Outcome::Blocked { by, .. } => by.clone(),
+            Outcome::Error { message } if message != INTERRUPTED => without_names(message),
+            _ => return 0,
+        };
         let mut state = self.lock();
-        let count = state.blockers.entry(by.clone()).or_default();
+        let count = state.obstacles.entry(obstacle).or_default();
         *count += 1;
         *count - 1
     }
@@ -167,6 +172,13 @@ impl Board {
     }
 }
 
+/// The first line of an error without names and numbers, which differ between checks that met the same one.
+fn without_names(message: &str) -> String {
+    let first = message.lines().next().unwrap_or_default();
+    let words = first.split_whitespace().filter(|word| !word.chars().any(|sign| sign.is_ascii_digit()));
+    words.collect::<Vec<_>>().join(" ")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -241,5 +253,17 @@ mod tests {
         board.end(&entry("SVC-UPD-01.node-port", Outcome::Fail { message: "m".to_owned() }), now);
         let why = board.stopped().expect("it is stopped");
         assert_eq!(why, "not started, as 1 failed before it (--max-fail 1)");
+    }
+
+    #[test]
+    fn errors_that_differ_in_names_and_numbers_are_the_same_obstacle() {
+        let board = board(None, Instant::now());
+        let error = |message: &str| entry("A-01", Outcome::Error { message: message.to_owned() });
+        let first = error("Pod ccm-a-7x9 did not lead within 60 s\n  its last lines:\n    refused");
+        let again = error("Pod ccm-b-2k4 did not lead within 61 s\n  its last lines:\n    refused");
+        let other = error("no cluster");
+        let counts = [&first, &again, &other, &again].map(|one| board.unjudged_before(one));
+        assert_eq!(counts, [0, 1, 0, 2]);
+        assert_eq!(board.unjudged_before(&entry("A-02", Outcome::Pass)), 0);
     }
 }

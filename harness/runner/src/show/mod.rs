@@ -145,7 +145,7 @@ impl Shown {
         let _turn = board.turn_to_show();
         let number = board.end(&entry, Instant::now());
         let entry = with_openable_path(&entry, &session.plan().output);
-        let shown = text::check_ended(&entry, self.verbosity, board.blocked_before(&entry));
+        let shown = text::check_ended(&entry, self.verbosity, board.unjudged_before(&entry));
         match self.form {
             ShownAs::Github if is_trouble(&entry.outcome) && !shown.trim().is_empty() => {
                 output::workflow_commands(&format!("::group::{} {}", entry.id, outcome_word(&entry.outcome)));

@@ -57,8 +57,8 @@ pub(super) fn check_began(id: &str, title: &str, verbosity: Verbosity) -> String
     }
 }
 
-/// A check that has ended. `before` is how many checks were blocked before it for the same reason: what blocked them is
-/// described once, and after a few of them no more are listed.
+/// A check that has ended. `before` is how many checks were not judged before it for the same reason: that is described
+/// once, and after a few of them no more are listed.
 pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, before: usize) -> String {
     let has_begun = entry.duration_ms > 0 || verbosity == Verbosity::Verbose;
     if !has_begun && matches!(&entry.outcome, Outcome::Error { message } if message == INTERRUPTED) {
@@ -75,23 +75,15 @@ pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, before: usize) ->
         Outcome::Fail { .. } => {
             line(Tone::Bad, "FAIL", took, id, &format!("{}: {}", entry.level, entry.title))
         }
-        Outcome::Blocked { by, .. } => line(
-            Tone::Odd,
-            "BLOCKED",
-            took,
-            id,
-            &match before {
-                0 => format!("by {by}"),
-                LISTED if verbosity != Verbosity::Verbose => {
-                    format!("by {by}, see above; further ones are not listed ('-v' lists them)")
-                }
-                _ => format!("by {by}, see above"),
-            },
-        ),
+        Outcome::Blocked { by, .. } => {
+            line(Tone::Odd, "BLOCKED", took, id, &repeated(&format!("by {by}"), before, verbosity))
+        }
         Outcome::Error { message } if message == INTERRUPTED => {
             line(Tone::Odd, "SKIP", took, id, &format!("({INTERRUPTED})"))
         }
-        Outcome::Error { .. } => line(Tone::Odd, "ERROR", took, id, "the environment failed"),
+        Outcome::Error { .. } => {
+            line(Tone::Odd, "ERROR", took, id, &repeated("the environment failed", before, verbosity))
+        }
         Outcome::Skip { detail, .. } => line(Tone::Faint, "SKIP", None, id, detail),
     };
     let details = details(entry).filter(|_| is_news);
@@ -101,6 +93,17 @@ pub(super) fn check_ended(entry: &Entry, verbosity: Verbosity, before: usize) ->
     match details {
         Some(details) => format!("{head}{}\n\n", details.trim_end()),
         None => head,
+    }
+}
+
+/// Why a check was not judged; where that is described if it is not the first one.
+fn repeated(why: &str, before: usize, verbosity: Verbosity) -> String {
+    match before {
+        0 => why.to_owned(),
+        LISTED if verbosity != Verbosity::Verbose => {
+            format!("{why}, see above; further ones are not listed ('-v' lists them)")
+        }
+        _ => format!("{why}, see above"),
     }
 }
 

@@ -36,6 +36,10 @@ pub(super) const CHECKS: &[Check] = &[
         .of_the_cloud(&[])
         .timeless()
         .on_a_fresh_cluster(),
+    Check::of("BOOT-LINT-22.all", |cx| Box::pin(ready(cx.manifests_follow("BOOT-LINT-22", true))))
+        .of_the_cloud(&[])
+        .timeless()
+        .on_a_fresh_cluster(),
     Check::of("BOOT-DYN-15.provider", |cx| {
         Box::pin(names_what_it_lacks(cx, "--cloud-provider=no-such-provider", "no-such-provider"))
     })

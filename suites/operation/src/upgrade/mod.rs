@@ -6,6 +6,7 @@ mod leadership;
 mod leftovers;
 mod load;
 mod nodes;
+mod part_way;
 mod rollout;
 mod unfinished;
 mod works;
@@ -25,5 +26,6 @@ pub const SUITE: Suite = Suite {
         leftovers::CHECKS,
         unfinished::CHECKS,
         load::CHECKS,
+        part_way::CHECKS,
     ],
 };

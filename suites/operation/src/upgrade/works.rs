@@ -10,7 +10,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// A Node joins, and a Service asks for a load balancer.
-async fn works(cx: &CheckCx, suffix: &str, when: &'static str) -> Verdict {
+pub(super) async fn works(cx: &CheckCx, suffix: &str, when: &'static str) -> Verdict {
     if cx.declares(Capability::Instances) {
         let (_, node) = registered(cx, machine(suffix)).await?;
         node.becomes(initialised()).within(2 * cx.limits().watch()).when(when).await?;
