@@ -206,7 +206,7 @@ fn a_chart_is_refused_and_a_kustomization_is_not_read_as_a_manifest() {
     let chart = folder.path().join("chart");
     std::fs::create_dir(&chart).expect("a folder");
     std::fs::write(chart.join("Chart.yaml"), "name: acme\n").expect("written");
-    let why = make(&options(&[chart.clone()], &folder)).expect_err("it is a chart");
+    let why = make(&options(std::slice::from_ref(&chart), &folder)).expect_err("it is a chart");
     assert!(why.ends_with(&format!("(Chart.yaml); use --helm {}", chart.display())), "{why}");
     let built = folder.path().join("kustomization");
     std::fs::create_dir(&built).expect("a folder");

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Interval between two looks at the Pods.
 const EVERY: Duration = Duration::from_millis(100);
-/// After so long the user is told that the CCM does not lead yet.
+/// After so long the user reads that the CCM does not lead yet.
 const PATIENCE: Duration = Duration::from_secs(15);
 /// Number of its log lines that are shown.
 const LINES: usize = 10;
