@@ -36,6 +36,8 @@ pub enum RequestEffect {
     LoseRequest,
     /// It takes effect, and its stream is reset without an answer.
     LoseAnswer,
+    /// It takes effect, and its answer breaks off in the middle of its body.
+    CutAnswer,
     /// It waits until the fault is cleared, and takes effect then, if its client is still there.
     HoldRequest,
     /// It takes effect, and its answer waits until the fault is cleared.

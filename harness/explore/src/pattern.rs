@@ -25,6 +25,8 @@ pub enum Pattern {
     RequestLost,
     /// The request takes effect, and the connection ends before the answer.
     AnswerLost,
+    /// The request takes effect, and its answer breaks off in the middle.
+    AnswerCut,
     /// The answer does not have the form of the API.
     Malformed,
     /// Ten lists in a row begin with a page without items; the items follow on the next one.
@@ -63,6 +65,7 @@ pub const PATTERNS: &[Pattern] = &[
     Pattern::Unavailable,
     Pattern::RequestLost,
     Pattern::AnswerLost,
+    Pattern::AnswerCut,
     Pattern::Malformed,
     Pattern::EmptyPage,
     Pattern::KilledBefore,
@@ -95,6 +98,7 @@ impl Pattern {
             Pattern::Unavailable => "unavailable",
             Pattern::RequestLost => "request-lost",
             Pattern::AnswerLost => "answer-lost",
+            Pattern::AnswerCut => "answer-cut",
             Pattern::Malformed => "malformed",
             Pattern::EmptyPage => "empty-page",
             Pattern::KilledBefore => "killed-before",
@@ -121,6 +125,7 @@ impl Pattern {
             Pattern::Unavailable => "is answered with 503",
             Pattern::RequestLost => "is lost before it takes effect",
             Pattern::AnswerLost => "takes effect and its answer is lost",
+            Pattern::AnswerCut => "takes effect and its answer breaks off in the middle",
             Pattern::Malformed => "takes effect and its answer is malformed",
             Pattern::EmptyPage => "and the nine after it begin with a page without items",
             Pattern::KilledBefore => "does not take effect, as the CCM is killed; it starts again",
@@ -174,6 +179,7 @@ impl Pattern {
             | Pattern::Unavailable
             | Pattern::RequestLost
             | Pattern::AnswerLost
+            | Pattern::AnswerCut
             | Pattern::Malformed
             | Pattern::EmptyPage
             | Pattern::KilledBefore
@@ -185,7 +191,7 @@ impl Pattern {
 
     /// Whether only the embedded API server can do it.
     pub fn needs_embedded(self) -> bool {
-        matches!(self, Pattern::Conflict | Pattern::Delayed | Pattern::StaleStart)
+        matches!(self, Pattern::Conflict | Pattern::AnswerCut | Pattern::Delayed | Pattern::StaleStart)
     }
 
     /// What it is at the API server; `None` if it is nothing there.
@@ -199,6 +205,7 @@ impl Pattern {
             Pattern::Unavailable => (refuse(503), 1),
             Pattern::RequestLost => (RequestEffect::LoseRequest, 1),
             Pattern::AnswerLost => (RequestEffect::LoseAnswer, 1),
+            Pattern::AnswerCut => (RequestEffect::CutAnswer, 1),
             Pattern::KilledBefore | Pattern::TakenOverBefore => (RequestEffect::HoldRequest, 1),
             Pattern::KilledAfter | Pattern::TakenOverAfter => (RequestEffect::HoldAnswer, 1),
             _ => return None,

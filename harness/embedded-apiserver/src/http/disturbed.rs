@@ -3,7 +3,10 @@
 use embedded_objects::status::{self, Status};
 use embedded_state::auth::attributes::Attributes;
 use embedded_state::{Api, Met, RequestEffect};
-use http::{Response, StatusCode};
+use futures::stream;
+use http::{HeaderValue, Response, StatusCode, header};
+use http_body::{Body as _, Frame};
+use http_body_util::{BodyExt as _, Collected, StreamBody};
 
 use super::reply::{Body, full};
 
@@ -25,7 +28,7 @@ pub(super) async fn before(
             api.request_faults.held(met).await;
             None
         }
-        RequestEffect::LoseAnswer | RequestEffect::HoldAnswer => None,
+        RequestEffect::LoseAnswer | RequestEffect::CutAnswer | RequestEffect::HoldAnswer => None,
     }
 }
 
@@ -33,6 +36,7 @@ pub(super) async fn before(
 pub(super) async fn after(api: &Api, met: Option<&Met>, answer: Response<Body>) -> Response<Body> {
     match met.map(|met| met.effect) {
         Some(RequestEffect::LoseAnswer) => cut_off(),
+        Some(RequestEffect::CutAnswer) => half(answer).await,
         Some(RequestEffect::HoldAnswer) => {
             if let Some(met) = met {
                 api.request_faults.held(met).await;
@@ -41,6 +45,20 @@ pub(super) async fn after(api: &Api, met: Option<&Met>, answer: Response<Body>) 
         }
         _ => answer,
     }
+}
+
+/// The first half of an answer that announces all of it: its client finds that the rest is missing. A stream, which has no
+/// announced length, is not sent at all.
+async fn half(answer: Response<Body>) -> Response<Body> {
+    let (mut head, body) = answer.into_parts();
+    if body.size_hint().exact().is_none() {
+        return cut_off();
+    }
+    let Ok(whole) = body.collect().await.map(Collected::to_bytes);
+    head.headers.insert(header::CONTENT_LENGTH, HeaderValue::from(whole.len()));
+    let part = Frame::data(whole.slice(..whole.len() / 2));
+    // A body of unknown length, or the server would correct the announcement.
+    Response::from_parts(head, StreamBody::new(stream::iter([Ok(part)])).boxed_unsync())
 }
 
 /// Whether the connection ends instead of this response.

@@ -58,6 +58,12 @@ async fn a_request_is_refused_or_lost_or_its_answer_is() {
     assert_eq!(value(&cluster).await, "3", "it took effect");
     assert_eq!(cluster.request_fault(1).map(|state| state.hits), Some(1));
 
+    cluster.set_request_fault(1, fault(RequestEffect::CutAnswer));
+    let cut = patched(&maps, "5").await.expect_err("half an answer");
+    assert!(!matches!(cut, kube::Error::Api(_)), "{cut}");
+    assert_eq!(value(&cluster).await, "5", "it took effect");
+    patched(&maps, "3").await.expect("only one answer is cut");
+
     // The administrator is never affected.
     cluster.set_request_fault(1, fault(RequestEffect::Refuse { code: 500 }));
     let of_admin: Api<ConfigMap> = Api::default_namespaced(cluster.client());
