@@ -115,7 +115,7 @@ fn the_reference_ccm_passes_every_check_and_the_result_is_partial() {
     let (of_drivers, left): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|id| id.starts_with("CSIM-"));
     assert_eq!(of_drivers.len(), 17, "its profile names no CSI driver");
     let (of_upgrades, left): (Vec<&str>, Vec<&str>) = left.into_iter().partition(|id| id.starts_with("UPG-"));
-    assert_eq!(of_upgrades.len(), 18, "the run names no old release");
+    assert_eq!(of_upgrades.len(), 20, "the run names no old release");
     assert_eq!(
         left,
         [

@@ -173,7 +173,7 @@ fn a_run_that_is_killed_is_taken_away_by_its_reaper() {
         going.signal("KILL");
         let ended = going.end();
         assert_eq!((ended.code, ended.left), (None, Vec::new()), "{profile}: {}", ended.said);
-        assert!(ended.said.contains("its reaper took away"), "{profile}: {}", ended.said);
+        assert!(ended.said.contains("its reaper has removed"), "{profile}: {}", ended.said);
     }
 }
 
