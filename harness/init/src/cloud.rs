@@ -1,7 +1,7 @@
 //! `init cloud`: writes a driver to start from.
 
 use super::folder::{exists, put};
-use super::{InitCloudOptions, Language};
+use super::{InitCloudOptions, Language, is_a_path};
 use harness_config::REFERENCE_PROFILE;
 use harness_core::files;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ pub(super) fn make(options: &InitCloudOptions) -> Result<String, String> {
         .map_err(|error| format!("{}: {}", folder.display(), files::why_not_written(&error)))?;
     let mut text = String::new();
     written.iter().for_each(|(file, _)| text.push_str(&format!("wrote {}\n", folder.join(file).display())));
-    let (shown, path) = (folder.display(), if folder.is_absolute() { "" } else { "./" });
+    let (shown, path) = (folder.display(), if is_a_path(&folder) { "" } else { "./" });
     text.push_str("\nNext:\n");
     if options.driver == Language::Rust {
         let line = format!(

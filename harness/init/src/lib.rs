@@ -20,7 +20,7 @@ use harness_session::{expected_boot, refused_objects};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::Read as _;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 use std::process::{Command, Stdio};
 use write::{Written, written};
 
@@ -77,7 +77,7 @@ fn make<E>(
     }
     text.push_str("\nWhat the manifests do not say:\n");
     unknown.iter().for_each(|one| text.push_str(&format!("  {one}\n")));
-    let profile = format!("./{}", folder.display()).replace("././", "./").replace(".//", "/");
+    let profile = format!("{}{}", if is_a_path(&folder) { "" } else { "./" }, folder.display());
     let over = RunFile { profile: Some(profile.clone()), ..RunFile::default() };
     let Ok(plan) = planned(over) else {
         output::err(text.trim_end_matches('\n'));
@@ -110,6 +110,11 @@ fn make<E>(
     }
     text.push_str(&next(&profile, &plan.profile));
     Ok(text)
+}
+
+/// Whether a shell and this program take it for a path, and not for the name of something.
+fn is_a_path(folder: &Path) -> bool {
+    matches!(folder.components().next(), Some(Component::RootDir | Component::CurDir | Component::ParentDir))
 }
 
 /// The next commands: they can be pasted, with the cluster and the requirements of the CCM.

@@ -2,6 +2,7 @@
 
 use super::kind::WorkloadKind;
 use super::refs::Stage;
+use super::schedule::never_comes;
 use crate::manifest::{Node, Object, Place};
 
 /// A setting of the manifests that keeps Pods from running, and how to fix it.
@@ -160,6 +161,18 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
                 edit: Some((path.iter().map(|key| (*key).to_owned()).collect(), field, "false")),
             });
         }
+    }
+    let schedule = object.node.at(&["spec", "schedule"]).filter(|_| kind == WorkloadKind::CronJob);
+    if let Some(schedule) = schedule.filter(|schedule| never_comes(schedule.text().unwrap_or_default())) {
+        let text = schedule.text().unwrap_or_default();
+        all.push(Hindrance {
+            stage: Stage::Creation,
+            words: format!("no day fits the schedule '{text}' of the CronJob, so that it creates no Job"),
+            place: object.place(schedule),
+            advice: String::from("correct 'schedule'; a CCM belongs in a Deployment or a DaemonSet"),
+            since: 0,
+            edit: None,
+        });
     }
     let jobs: &[(&str, &str)] = &[
         ("parallelism", "a Job with parallelism 0 creates no Pods"),

@@ -11,6 +11,7 @@ mod pods;
 mod refs;
 mod role;
 mod runtime_class;
+mod schedule;
 mod selector;
 mod sub_path;
 mod taint;

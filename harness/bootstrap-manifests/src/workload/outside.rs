@@ -2,6 +2,7 @@
 
 use super::hindrance::{each_container, identity};
 use super::kind::WorkloadKind;
+use super::schedule::never_comes;
 use crate::manifest::{Node, Object, Place};
 use embedded_objects::billionths;
 
@@ -105,7 +106,8 @@ fn owner(conditions: &mut Conditions, kind: WorkloadKind) {
         (minute == "*" || minute.starts_with("*/")) && fields.all(|field| field == "*")
     };
     // One that is due within the hour starts soon enough.
-    let schedule = spec.get("schedule").filter(|schedule| !often(schedule));
+    let never = |schedule: &&Node| never_comes(schedule.text().unwrap_or_default());
+    let schedule = spec.get("schedule").filter(|schedule| !often(schedule) && !never(schedule));
     if let (WorkloadKind::CronJob, Some(schedule)) = (kind, schedule) {
         let words = format!("the schedule '{}' creates a Job", schedule.text().unwrap_or_default());
         conditions.add(schedule, words);

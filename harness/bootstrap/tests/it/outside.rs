@@ -173,6 +173,11 @@ fn facts_in_the_manifests_lead_to_deadlocks_that_name_them() {
     assert_eq!(cell(&job(""))["outcome"], "boots");
     never_boots(&job("  suspend: true\n"), "a Job that is suspended creates no Pods");
     never_boots(&job("  parallelism: 0\n"), "a Job with parallelism 0");
+    let cron_job = "apiVersion: batch/v1\nkind: CronJob\nmetadata: {name: ccm, namespace: kube-system}\nspec:\n  schedule: 0 0 31 2 *\n  \
+                    jobTemplate:\n    spec:\n      template:\n        spec:\n          restartPolicy: OnFailure\n          \
+                    hostNetwork: true\n          tolerations: [{operator: Exists}]\n          containers: [{name: ccm, \
+                    image: 'acme/cloud-controller-manager:v1', args: [--cloud-provider=acme]}]\n";
+    never_boots(cron_job, "no day fits the schedule '0 0 31 2 *'");
     never_boots(
         &job("  parallelism: two\n"),
         "spec.parallelism: expected a 32-bit integer, got the string 'two'",
