@@ -20,11 +20,15 @@ fn ledger(folder: &Path) -> Ledger {
 #[test]
 fn the_reference_ccm_passes_every_check_of_an_upgrade() {
     let folder = tempfile::tempdir().expect("a folder");
-    let arguments = ["--profile", "mutants", "--upgrade-from", "profile:reference", "--suite", "upgrade"];
-    let output = run(&arguments, folder.path());
+    // With one place for the CCM its manifests would never run both releases.
+    let machines = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\nnodes: [{role: control-plane}, {role: control-plane}, {role: control-plane}]\n";
+    std::fs::write(folder.path().join("machines.yaml"), machines).expect("written");
+    let topology = ["--topology", "./machines.yaml"];
+    let upgrade = ["--profile", "mutants", "--upgrade-from", "profile:reference", "--suite", "upgrade"];
+    let output = run(&[&topology[..], &upgrade[..]].concat(), folder.path());
     let judged: Vec<_> =
         ledger(folder.path()).entries.into_iter().filter(|entry| entry.suite == "upgrade").collect();
-    assert!(judged.len() >= 16, "{}", judged.len());
+    assert!(judged.len() >= 20, "{}", judged.len());
     for entry in judged {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(entry.outcome, Outcome::Pass, "{}\n{error}", entry.id);

@@ -167,10 +167,7 @@ mod tests {
         assert_eq!(daemons["spec"].get("progressDeadlineSeconds"), None);
         disable(&mut daemons);
         let container = &daemons["spec"]["template"]["spec"]["containers"][0];
-        assert_eq!(
-            (&container["command"], &container["args"]),
-            (&json!(["/no-such-program"]), &json!(["-x"]))
-        );
+        assert_eq!((&container["image"], &container["args"]), (&json!(NO_IMAGE), &json!(["-x"])));
     }
 
     #[test]
