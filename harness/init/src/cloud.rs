@@ -1,7 +1,7 @@
 //! `init cloud`: writes a driver to start from.
 
-use super::folder::{exists, put};
-use super::{InitCloudOptions, Language, is_a_path};
+use super::folder::{exists, is_a_path, put};
+use super::{InitCloudOptions, Language};
 use harness_config::REFERENCE_PROFILE;
 use harness_core::files;
 use std::path::PathBuf;

@@ -1,6 +1,6 @@
 //! A folder that `init` writes.
 
-use std::path::Path;
+use std::path::{Component, Path};
 
 /// Writes files into a folder, which must not exist yet.
 pub(super) fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<()> {
@@ -15,4 +15,9 @@ pub(super) fn put(folder: &Path, files: &[(String, String)]) -> std::io::Result<
 /// The refusal of a folder that would be overwritten.
 pub(super) fn exists(folder: &Path) -> String {
     format!("{} exists already; name another folder with '--out'", folder.display())
+}
+
+/// Whether a shell and this program take it for a path, and not for the name of something.
+pub(super) fn is_a_path(folder: &Path) -> bool {
+    matches!(folder.components().next(), Some(Component::RootDir | Component::CurDir | Component::ParentDir))
 }

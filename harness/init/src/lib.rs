@@ -9,7 +9,7 @@ mod write;
 
 pub use arguments::{InitCloudOptions, InitCommand, InitOptions, Language};
 use draft::{Draft, short};
-use folder::{exists, put};
+use folder::{exists, is_a_path, put};
 use harness_config::{Profile, RunFile, RunPlan, WantedCluster, check_name, profile_schema, yaml};
 use harness_core::bounded;
 use harness_core::check::chain;
@@ -20,7 +20,7 @@ use harness_session::{expected_boot, refused_objects};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::Read as _;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use write::{Written, written};
 
@@ -110,11 +110,6 @@ fn make<E>(
     }
     text.push_str(&next(&profile, &plan.profile));
     Ok(text)
-}
-
-/// Whether a shell and this program take it for a path, and not for the name of something.
-fn is_a_path(folder: &Path) -> bool {
-    matches!(folder.components().next(), Some(Component::RootDir | Component::CurDir | Component::ParentDir))
 }
 
 /// The next commands: they can be pasted, with the cluster and the requirements of the CCM.
