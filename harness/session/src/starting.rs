@@ -38,10 +38,9 @@ impl Session {
             let pods = self.ccm.pods(form);
             *seen = pods.observed();
             if began.elapsed() > PATIENCE {
-                let limit = limit.as_secs();
-                let line = format!(
-                    "the CCM under test does not lead yet; its Pods: {seen}; waiting for up to {limit} s"
-                );
+                let wait = limit.as_secs();
+                let line =
+                    format!("the CCM under test does not lead yet (limit: {wait} s); its Pods: {seen}");
                 self.events.say_once("does not lead yet", line);
             }
             for why in pods.iter().filter_map(|pod| lacks_configuration(pod)) {
@@ -60,10 +59,8 @@ impl Session {
             }
             Ok(hopeless)
         };
-        match poll("the CCM's programs exit", limit, EVERY, &mut look).await {
-            Ok(why) => why,
-            Err(_) => std::future::pending().await,
-        }
+        let given_up = poll("the CCM's programs exit", limit, EVERY, &mut look).await;
+        if let Ok(why) = given_up { why } else { std::future::pending().await }
     }
 
     /// The last lines that the program wrote before it exited.
