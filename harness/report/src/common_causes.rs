@@ -102,7 +102,7 @@ fn address_types(expected: &str, seen: &str) -> Option<String> {
 }
 
 /// A text with `*` instead of every word that contains a digit: names, ids, addresses, numbers.
-fn alike(text: &str) -> String {
+pub fn alike(text: &str) -> String {
     let plain = text.split_whitespace().map(|word| {
         if !word.contains(|c: char| c.is_ascii_digit()) {
             return word.to_owned();

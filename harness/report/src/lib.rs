@@ -30,7 +30,7 @@ mod versions;
 mod wording;
 
 pub use badge::to_badge;
-pub use common_causes::{CommonCause, common_causes};
+pub use common_causes::{CommonCause, alike, common_causes};
 pub use compare::{Change, Difference, Flake, compare, flakes};
 pub use envelope::{EnvelopeError, PublicKey, SigningKey, open_envelope, sealed};
 pub use exit::exit_code;

@@ -3,6 +3,7 @@
 use crate::forecast::{Forecast, about};
 use crate::ready_environment::is_trouble;
 use harness_core::ledger::{Entry, INTERRUPTED, Outcome};
+use harness_report::alike;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -81,7 +82,10 @@ impl Board {
     pub(super) fn unjudged_before(&self, entry: &Entry) -> usize {
         let obstacle = match &entry.outcome {
             Outcome::Blocked { by, .. } => by.clone(),
-            Outcome::Error { message } if message != INTERRUPTED => without_names(message),
+            Outcome::Error { message } if message != INTERRUPTED => {
+                // Names and numbers differ between checks that met the same one.
+                alike(message.lines().next().unwrap_or_default())
+            }
             _ => return 0,
         };
         let mut state = self.lock();
@@ -170,13 +174,6 @@ impl Board {
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().expect("no holder of this lock panics")
     }
-}
-
-/// The first line of an error without names and numbers, which differ between checks that met the same one.
-fn without_names(message: &str) -> String {
-    let first = message.lines().next().unwrap_or_default();
-    let words = first.split_whitespace().filter(|word| !word.chars().any(|sign| sign.is_ascii_digit()));
-    words.collect::<Vec<_>>().join(" ")
 }
 
 #[cfg(test)]
