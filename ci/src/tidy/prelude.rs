@@ -140,6 +140,10 @@ fn documented(item: &Item) -> Option<(String, String)> {
         Item::Struct(item) => (&item.vis, &item.ident, &item.attrs),
         Item::Trait(item) => (&item.vis, &item.ident, &item.attrs),
         Item::Type(item) => (&item.vis, &item.ident, &item.attrs),
+        // A macro around an item, which adds to it.
+        Item::Macro(item) => {
+            return syn::parse2(item.mac.tokens.clone()).ok().and_then(|item| documented(&item));
+        }
         _ => return None,
     };
     matches!(visible, Visibility::Public(_)).then(|| (name.to_string(), docs(attributes)))
@@ -217,6 +221,12 @@ mod tests {
             let findings = found("pub use harness_session::k8s::A;", "", &linked(to));
             assert!(matches!(findings.as_slice(), [one] if one.contains("A has no example")), "{findings:?}");
         }
+    }
+
+    #[test]
+    fn an_item_in_a_macro_is_found() {
+        let item = format!("named! {{ {EXAMPLE} pub enum A {{ B = \"b\" }} }}");
+        assert_eq!(found("pub use crate::A;", &item, ""), [""; 0]);
     }
 
     #[test]

@@ -186,6 +186,7 @@ Exit codes:
 
 Example:
   ccm-conformance bootstrap prove --sample
+  ccm-conformance bootstrap prove ./manifests.yaml --cluster kind --sample
   ccm-conformance bootstrap prove --random 200 --seed 7";
 
 /// The kind of cluster that the variants are applied to.
@@ -197,6 +198,9 @@ pub(super) enum ProofCluster {
 
 #[derive(Clone, Debug, Args)]
 pub(super) struct ProveOptions {
+    /// Your own manifests instead of the table: each file or folder is a variant. The reference CCM runs in place of your image
+    #[arg(value_name = "PATH", conflicts_with_all = ["random", "case"])]
+    pub(super) manifests: Vec<PathBuf>,
     /// Kind of cluster that the variants are applied to
     #[arg(long, value_enum, default_value_t = ProofCluster::Embedded)]
     pub(super) cluster: ProofCluster,
@@ -280,6 +284,9 @@ pub(super) struct ListChecksOptions {
     /// Only the checks of these suites, separated by commas
     #[arg(long, value_name = "SUITE", value_delimiter = ',', add = ArgValueCandidates::new(complete::suites))]
     pub(super) suite: Vec<String>,
+    /// Only these checks: ids (that of a row names all of its checks), suites, or patterns with *, separated by commas
+    #[arg(long, value_name = "ID", value_delimiter = ',', add = ArgValueCandidates::new(complete::checks))]
+    pub(super) only: Vec<String>,
     /// Only checks of these levels, separated by commas
     #[arg(long, value_name = "LEVEL", value_delimiter = ',', value_enum, ignore_case = true)]
     pub(super) level: Vec<ListedLevel>,

@@ -1,4 +1,4 @@
-//! Tests that the program accepts every command line in a document.
+//! Tests that the program accepts every command line in a document or a message.
 
 use super::arguments::Cli;
 use clap::Parser as _;
@@ -17,10 +17,20 @@ const PROGRAMS: &[&str] = &[
     "reference-network-proxy-mutant",
     "reference-csi-driver",
     "reference-csi-driver-mutant",
+    "image-credential-recorder",
+    "image-registry",
 ];
 
 /// Parts of the workspace without documents of this project, and the changelog, which also has commands that were removed.
 const LEFT_OUT: &[&str] = &[".git", "target", "CHANGELOG.md"];
+
+/// The errors of a command that is mentioned without its arguments.
+const MENTIONED: &[ErrorKind] =
+    &[ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
+
+/// The errors of a command in the source of a message, where the values are not known either.
+const INCOMPLETE: &[ErrorKind] =
+    &[MENTIONED[0], MENTIONED[1], ErrorKind::InvalidValue, ErrorKind::ValueValidation];
 
 /// Code in a document.
 struct Code {
@@ -32,11 +42,18 @@ struct Code {
     is_typed: bool,
 }
 
+impl Code {
+    /// The errors that are no fault of the document.
+    fn allowed(&self) -> &'static [ErrorKind] {
+        if self.is_typed { &[] } else { MENTIONED }
+    }
+}
+
 #[test]
 fn every_command_in_a_document_is_one_that_the_program_accepts() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let mut files = Vec::new();
-    collect(&root, &mut files);
+    collect(&root, ".md", &mut files);
     let (mut commands, mut refused) = (0, Vec::new());
     for file in files {
         let text = std::fs::read_to_string(&file).expect("a document is text");
@@ -44,7 +61,7 @@ fn every_command_in_a_document_is_one_that_the_program_accepts() {
             for arguments in our_commands(&code.text) {
                 commands += 1;
                 let found = |why| format!("{}:{}: {}: {why}", file.display(), code.line, arguments.join(" "));
-                refused.extend(objection(&arguments, code.is_typed).map(found));
+                refused.extend(objection(&arguments, code.allowed()).map(found));
             }
         }
     }
@@ -53,11 +70,65 @@ fn every_command_in_a_document_is_one_that_the_program_accepts() {
 }
 
 #[test]
+fn every_command_in_a_message_is_one_that_the_program_accepts() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    collect(&root, ".rs", &mut files);
+    let (mut commands, mut refused) = (0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a source is text");
+        for command in commands_in_messages(&text) {
+            commands += 1;
+            let found = |why| format!("{}: {command}: {why}", file.display());
+            let calls = our_commands(&command);
+            refused.extend(calls.iter().filter_map(|arguments| objection(arguments, INCOMPLETE)).map(found));
+        }
+    }
+    assert!(commands > 70, "{commands} commands were found in all messages");
+    assert_eq!(refused, [""; 0]);
+}
+
+#[test]
+fn commands_are_found_in_messages() {
+    let name = "ccm-conformance";
+    let text = format!(
+        "f(\"see '{name} docs {{page}}' for more\"); g(&format!(\"{name} list --only '{{}}-*'\", one));"
+    );
+    assert_eq!(commands_in_messages(&text), [format!("{name} docs X"), format!("{name} list --only 'X-*'")]);
+}
+
+/// The commands in the string literals of a source: a whole literal, or a part of it in quotation marks. What is put into a
+/// literal when it is formatted is `X`.
+fn commands_in_messages(source: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    for (at, name) in source.match_indices("ccm-conformance ") {
+        let quote = source[..at].chars().next_back().filter(|before| ['"', '\'', '`'].contains(before));
+        let Some(end) = quote.and_then(|quote| source[at..].find(quote)) else { continue };
+        // A whole literal without an option may be any text that begins with the name.
+        let is_command = quote != Some('"') || source[at..at + end].contains(" --");
+        let mut command = String::new();
+        let mut rest = &source[at..at + end];
+        while let Some((before, placeholder)) = rest.split_once('{') {
+            command.push_str(before);
+            command.push('X');
+            rest = placeholder.split_once('}').map_or("", |(_, after)| after);
+        }
+        command.push_str(rest);
+        // What stands for several words cannot be parsed.
+        let is_whole = !command.contains("XX") && !command.starts_with(&format!("{name}X"));
+        if is_command && is_whole && !command.contains(['\n', '\\']) && !command.contains("..") {
+            found.push(command);
+        }
+    }
+    found
+}
+
+#[test]
 fn command_lines_that_the_program_rejects_are_found() {
     let objections = |text: &str| {
-        let of_code = |code: Code| our_commands(&code.text).into_iter().map(move |one| (one, code.is_typed));
+        let of_code = |code: Code| our_commands(&code.text).into_iter().map(move |one| (one, code.allowed()));
         let commands = shell_code(text).into_iter().flat_map(of_code);
-        commands.filter_map(|(arguments, is_typed)| objection(&arguments, is_typed)).collect::<Vec<_>>()
+        commands.filter_map(|(arguments, allowed)| objection(&arguments, allowed)).collect::<Vec<_>>()
     };
     let sound = "`ccm-conformance` `ccm-conformance explain ID` `ccm-conformance explain`\n\n```sh\nA=b ccm-conformance run --only 'X-*' \\\n  --quick # --odd\n\
                  helm template x | ccm-conformance bootstrap check - > out\ncargo run --release -- run\ncargo run -p other -- odd\n```\n\n\
@@ -72,7 +143,7 @@ fn command_lines_that_the_program_rejects_are_found() {
     }
 }
 
-fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
+fn collect(folder: &Path, extension: &str, files: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(folder).expect("a folder of the workspace") {
         let path = entry.expect("a folder of the workspace").path();
         let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
@@ -80,8 +151,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
             continue;
         }
         if path.is_dir() {
-            collect(&path, files);
-        } else if name.ends_with(".md") {
+            collect(&path, extension, files);
+        } else if name.ends_with(extension) {
             files.push(path);
         }
     }
@@ -134,14 +205,13 @@ fn our_commands(code: &str) -> Vec<Vec<String>> {
     commands
 }
 
-/// The program's error for these arguments; those that are not typed may be incomplete.
-fn objection(arguments: &[String], is_typed: bool) -> Option<String> {
+/// The program's error for these arguments, if it is not one of the allowed ones.
+fn objection(arguments: &[String], allowed: &[ErrorKind]) -> Option<String> {
     if arguments.first().is_some_and(|first| PROGRAMS.contains(&first.as_str())) {
         return None;
     }
     let line = std::iter::once("ccm-conformance").chain(arguments.iter().map(String::as_str));
     let error = Cli::try_parse_from(line).err().filter(clap::Error::use_stderr)?;
-    let too_few = [ErrorKind::MissingRequiredArgument, ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand];
-    let is_mention = !is_typed && too_few.contains(&error.kind());
-    (!is_mention).then(|| error.to_string().lines().next().unwrap_or_default().to_owned())
+    let is_allowed = allowed.contains(&error.kind());
+    (!is_allowed).then(|| error.to_string().lines().next().unwrap_or_default().to_owned())
 }

@@ -4,6 +4,7 @@
 mod glossary;
 mod lines;
 mod names;
+mod needs;
 mod subjects;
 
 use super::controls::list::{Mutant, mutants};
@@ -19,11 +20,9 @@ use harness_report::exit;
 use harness_runner::seen;
 use harness_testkit::{Check, Suite};
 use lines::{OLD_RELEASE, PROFILE, labelled};
+pub(super) use needs::OURS;
 use std::fmt::Write as _;
 use std::process::ExitCode;
-
-/// The backends whose clusters the harness creates.
-pub(super) const OURS: &[BackendKind] = &[BackendKind::Kind, BackendKind::Embedded];
 
 /// Explains each of these names; the exit code says whether all are known.
 pub(super) fn explain(suites: &'static [Suite], ids: &[String]) -> ExitCode {
@@ -50,7 +49,7 @@ fn explain_one(suites: &'static [Suite], id: &str) -> Result<(), ExitCode> {
             if let Some(text) = subjects::explanation(id)? {
                 return Ok(text);
             }
-            if let Some(text) = glossary::explanation(id) {
+            if let Some(text) = needs::explanation(&checks, id).or_else(|| glossary::explanation(id)) {
                 return Ok(text);
             }
             let suites: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
@@ -125,7 +124,7 @@ fn unknown(contract: &Contract, all: &[&Check], mutants: &[Mutant], suites: &[&s
         let checks = all.iter().map(|check| check.id.as_str());
         let mutants = mutants.iter().map(|mutant| mutant.mutant.as_str());
         let bounds = contract.terms.bounds.keys().map(String::as_str);
-        let more = glossary::names();
+        let more = [glossary::names(), needs::names()].concat();
         let names = rows.into_iter().chain(checks).chain(mutants).chain(bounds).chain(suites.iter().copied());
         match did_you_mean(id, names.chain(more.iter().map(String::as_str))) {
             near if near.is_empty() => {

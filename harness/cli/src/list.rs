@@ -2,9 +2,8 @@
 
 use super::arguments::{ListChecksOptions, ListOutput, ListedLevel};
 use harness_config::contract::ConformanceProfile;
-use harness_config::did_you_mean;
+use harness_config::{Candidate, Origin, Selection, did_you_mean, is_asked_for, known};
 use harness_core::check::{Level, Served};
-use harness_core::glob::fits;
 use harness_core::output;
 use harness_report::exit;
 use harness_runner::golden;
@@ -29,7 +28,7 @@ pub(super) fn list(suites: &'static [Suite], options: &ListChecksOptions) -> Exi
 }
 
 /// A name that was perhaps meant, or all of them.
-pub(super) fn near_or_all(unknown: &str, names: &[&str]) -> String {
+fn near_or_all(unknown: &str, names: &[&str]) -> String {
     let near = did_you_mean(unknown, names);
     if near.is_empty() { format!("; there are {}", names.join(", ")) } else { near }
 }
@@ -45,12 +44,18 @@ struct Listed {
 
 impl Listed {
     fn of(suites: &'static [Suite], options: &ListChecksOptions) -> Result<Listed, String> {
-        let names: Vec<&str> = suites.iter().map(|suite| suite.name).collect();
-        let unknown = |pattern: &&String| !names.iter().any(|name| fits(pattern, name));
-        if let Some(unknown) = options.suite.iter().find(unknown) {
-            let hint = near_or_all(unknown, &names);
-            return Err(format!("--suite: unknown suite '{unknown}'{hint}"));
-        }
+        let asked = Selection {
+            suites: options.suite.clone(),
+            only: options.only.clone(),
+            origins: [("select.suites", Origin::CommandLine), ("select.only", Origin::CommandLine)].into(),
+            ..Selection::default()
+        };
+        let all: Vec<_> = suites
+            .iter()
+            .flat_map(|suite| suite.checks().map(move |check| (suite, check, Candidate::of(suite, check))))
+            .collect();
+        let candidates: Vec<Candidate> = all.iter().map(|(.., candidate)| *candidate).collect();
+        known(&asked, &candidates).map_err(|problems| problems.to_string())?;
         let profiles = golden(suites).profiles;
         let profile = match &options.profile {
             None => None,
@@ -63,16 +68,15 @@ impl Listed {
                 )
             })?),
         };
-        let wanted = |(suite, check): &(&'static Suite, &'static Check)| {
-            (options.suite.is_empty() || options.suite.iter().any(|pattern| fits(pattern, suite.name)))
-                && (options.level.is_empty()
-                    || options.level.iter().any(|one| level(*one) == check.claim.level))
+        let wanted = |(_, check, candidate): &(&'static Suite, &'static Check, Candidate)| {
+            (options.level.is_empty() || options.level.iter().any(|one| level(*one) == check.claim.level))
                 && profile.is_none_or(|profile| profile.includes(check.id.as_str()))
+                && is_asked_for(candidate, &asked)
         };
-        let all = suites.iter().flat_map(|suite| suite.checks().map(move |check| (suite, check)));
-        let mut checks: Vec<_> = all.filter(wanted).collect();
+        let is_whole = all.iter().all(wanted);
+        let mut checks: Vec<_> =
+            all.into_iter().filter(wanted).map(|(suite, check, _)| (suite, check)).collect();
         checks.sort_by_key(|(_, check)| check.id.as_str());
-        let is_whole = options.suite.is_empty() && options.level.is_empty() && profile.is_none();
         Ok(Listed { suites, checks, profiles, is_whole })
     }
 

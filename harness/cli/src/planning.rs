@@ -1,7 +1,7 @@
 //! The settings of a run outside of any file, and the resulting plan.
 
 use harness_clusters::images::{Program, unknown_part};
-use harness_clusters::planned_machines;
+use harness_clusters::{planned_machines, usual_kubeconfig};
 pub use harness_config::CLUSTER_VARIABLE;
 use harness_config::{
     BackendChoice, DesiredCluster, Given, Image, RunFile, RunPlan, Source, WantedCluster, plan,
@@ -56,7 +56,10 @@ fn check_cluster(plan: &RunPlan<WantedCluster>) -> Result<(), String> {
     match plan.cluster.desired() {
         DesiredCluster::Own(own) => planned_machines(&own.topology).map(drop).map_err(|error| chain(&error)),
         DesiredCluster::Absent => Ok(()),
-        DesiredCluster::Existing(existing) => existing.kubeconfig.as_deref().map_or(Ok(()), check_kubeconfig),
+        DesiredCluster::Existing(existing) => {
+            let chosen = existing.kubeconfig.clone().or_else(usual_kubeconfig);
+            chosen.as_deref().map_or(Ok(()), check_kubeconfig)
+        }
     }
 }
 

@@ -6,7 +6,7 @@ use harness_core::files;
 use harness_core::output;
 use harness_core::progress::Terminal;
 use harness_proof::{
-    EmbeddedBench, KindBench, Measured, Question, Row, questions, random, sample, show, tally,
+    EmbeddedBench, KindBench, Measured, Question, Row, given, questions, random, sample, show, tally,
 };
 use harness_report::exit;
 use harness_runner::{FinalReport, INTERRUPTED, ORDERLY, guard};
@@ -35,6 +35,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
             let chosen = |question: &Question| is_wanted(question) && is_shown(question);
             random(options.seed, usize::from(count), admission, chosen)
         }
+        None if !options.manifests.is_empty() => given(&options.manifests),
         None => questions(&options.case),
     };
     let mut questions = match asked {
@@ -46,7 +47,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
         questions = sample(questions, is_shown);
     }
     if questions.is_empty() {
-        return refuse(&events, exit::USAGE, "the table has no such cell; leave --topology or --cni out");
+        return refuse(&events, exit::USAGE, "no variant has such a cell; leave --topology or --cni out");
     }
     let runtime = match Runtime::new() {
         Ok(runtime) => runtime,

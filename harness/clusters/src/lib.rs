@@ -32,7 +32,7 @@ pub use backend::{
 pub use embedded::CLOUD_NAME;
 pub use embedded_cluster::{RequestEffect, RequestFault, RequestFaultState, RequestMatch};
 pub use error::ClusterError;
-pub use existing::InsideCluster;
+pub use existing::{InsideCluster, usual_kubeconfig};
 pub use host::{cores, docker_disk_mib, memory_mib};
 pub use kind::available_image as available_kind_image;
 pub use leftovers::cleanup;

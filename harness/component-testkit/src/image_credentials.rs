@@ -370,7 +370,7 @@ impl Ask<'_> {
         // Without an answer there is nothing to judge.
         match answer.faults.iter().find(|fault| matches!(fault, Fault::NotOne(_))) {
             Some(fault) => Err(plugin.violation(
-                "its standard output is one answer and nothing else",
+                "standard output contains one answer and nothing else",
                 "one CredentialProviderResponse in JSON",
                 format!("asked for {image}: {fault}; {}", execution.shown()),
             )),

@@ -78,7 +78,9 @@ pub use promises::{PROMISES, Promise, declared_not_judged};
 pub use route_file::Routes;
 pub use run_file::{ClusterKeys, LimitKeys, OutputKeys, RunFile, SelectKeys};
 pub use sections::{SECTIONS, Section};
-pub use select::{Candidate, Choice, LONG_S, Offer, Selection, is_asked_for, select, unknown_deviations};
+pub use select::{
+    Candidate, Choice, LONG_S, Offer, Selection, is_asked_for, known, select, unknown_deviations,
+};
 pub use settings::{BACKEND, CLUSTERS, SEED, SELECT, SHARD, TEST_FILTER, untrue_limits};
 
 /// The JSON Schema of a profile.

@@ -143,6 +143,15 @@ pub fn select(
     selection: &Selection,
     offer: &Offer,
 ) -> Result<Vec<Choice>, Problems> {
+    known(selection, candidates)?;
+    Ok(candidates.iter().map(|candidate| choose(candidate, selection, offer)).collect())
+}
+
+/// Whether every pattern of the selection matches a check.
+///
+/// # Errors
+/// Patterns that match none, with the most similar names.
+pub fn known(selection: &Selection, candidates: &[Candidate]) -> Result<(), Problems> {
     let mut problems = Problems::default();
     for (key, patterns) in [
         ("select.suites", &selection.suites),
@@ -161,7 +170,7 @@ pub fn select(
             }
         }
     }
-    problems.or(candidates.iter().map(|candidate| choose(candidate, selection, offer)).collect())
+    problems.or(())
 }
 
 /// Deviations with an unknown check, as problems of the profile: their ids with the most similar known ones.

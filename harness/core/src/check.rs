@@ -7,6 +7,7 @@ mod claim;
 mod facility;
 mod id;
 mod level;
+mod named;
 mod of_the_cloud;
 mod party;
 mod since;

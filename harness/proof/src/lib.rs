@@ -17,6 +17,6 @@ mod variant;
 
 pub use embedded::EmbeddedBench;
 pub use kind::KindBench;
-pub use question::{Question, questions, sample};
+pub use question::{Question, given, questions, sample};
 pub use random::random;
 pub use table::{Measured, Row, Tally, show, tally};

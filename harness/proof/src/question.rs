@@ -1,10 +1,23 @@
 //! The questions that are put to model and cluster.
 
 use super::variant;
-use bootstrap::{Case, Cell, Source, parse_cases};
+use bootstrap::{Case, Cell, Cni, Source, Topology, parse_cases, read_paths};
 use harness_config::did_you_mean;
 use harness_core::files::{built_in, read};
+use std::path::PathBuf;
 use std::sync::Arc;
+
+/// The clusters of variants that are not in the table.
+pub(super) const TOPOLOGIES: [Topology; 4] = [
+    Topology::SingleNode,
+    Topology::SingleControlPlane,
+    Topology::ControlPlaneAndWorker,
+    Topology::ThreeControlPlanes,
+];
+/// Their pod networks.
+pub(super) const CNIS: [Cni; 4] = [Cni::None, Cni::Independent, Cni::WaitsForAddresses, Cni::StartupTaint];
+/// The variant whose line in the table applies to manifests that are not in it.
+const USUAL: &str = "good-deployment";
 
 /// One cell of the table: a variant on a cluster, with the model's result.
 #[derive(Clone, Debug)]
@@ -45,6 +58,34 @@ pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
         let cells = case.expectation(sources, &clusters)?.cells.into_iter();
         let asked = |cell| Question { case: case.clone(), manifests: manifests.clone(), cell };
         questions.extend(cells.map(asked));
+    }
+    Ok(questions)
+}
+
+/// Manifests that are not in the table: each path, a file or a folder, is a variant on every cluster.
+///
+/// # Errors
+/// Manifests that cannot be read.
+pub fn given(paths: &[PathBuf]) -> Result<Vec<Question>, String> {
+    let usual = table()?.into_iter().find(|case| case.name == USUAL);
+    let usual = usual.ok_or_else(|| format!("'{USUAL}' is not in the table"))?;
+    let mut questions = Vec::new();
+    for path in paths {
+        let sources = read_paths(std::slice::from_ref(path))?;
+        let texts: Vec<&str> = sources.iter().map(|source| source.text.as_ref()).collect();
+        let manifests: Arc<str> = Arc::from(texts.join("\n---\n"));
+        let name = path.display().to_string();
+        let case = Case { what: name.clone(), name, expect: Vec::new(), finding: None, ..usual.clone() };
+        let clusters: Vec<_> = TOPOLOGIES
+            .iter()
+            .flat_map(|topology| CNIS.iter().map(|cni| case.cluster(*topology, *cni)))
+            .collect();
+        let cells = case.expectation(sources, &clusters)?.cells.into_iter();
+        questions.extend(cells.map(|cell| Question {
+            case: case.clone(),
+            manifests: manifests.clone(),
+            cell,
+        }));
     }
     Ok(questions)
 }

@@ -27,7 +27,7 @@ pub async fn joined<'a>(cx: &'a CheckCx, plan: MachinePlan) -> Result<(Machine<'
 /// first Node alone.
 pub async fn ccm_initialises_others(cx: &CheckCx) -> Result<(), CheckError> {
     let (_, witness) = registered(cx, machine("witness")).await?;
-    witness.becomes(initialised()).when("with nothing in its way").await?;
+    witness.becomes(initialised()).when("while nothing prevents it").await?;
     Ok(())
 }
 

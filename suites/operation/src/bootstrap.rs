@@ -14,7 +14,7 @@ use needs::{COLD, INSIDE, INSTANCES, MACHINES};
 /// The suite of bootstrap.
 pub const SUITE: Suite = Suite {
     name: "deadlock-free-bootstrap",
-    proves: "the manifests as shipped bring a cold cluster up: no wait of CCM, CNI and scheduler for one another",
+    proves: "the manifests as shipped bring up a cold cluster: CCM, CNI and scheduler do not wait for one another",
     judges: Party::Ccm,
     tables: &[
         CHECKS,

@@ -24,7 +24,7 @@ async fn removes_strays(cx: &CheckCx) -> Verdict {
     let (network, machine) = (cx.pod_network(0)?, cx.machine(machine("no-node")).await?);
     network.is_routed(Some(&machine)).await?;
     prompt(cx).await?;
-    network.becomes(has_no_route()).within(cx.limits().route()).when("as no Node is there").await
+    network.becomes(has_no_route()).within(cx.limits().route()).when("as it has no Node").await
 }
 
 async fn removes_stale_routes(cx: &CheckCx) -> Verdict {
@@ -45,7 +45,7 @@ async fn replaces_black_holes(cx: &CheckCx) -> Verdict {
     gone.delete().await?;
     cx.node(with_networks(&machine, &[&network])).await?;
     let leads = network.becomes(leads_to(&machine.instance())).within(cx.limits().route());
-    leads.when("though a route led nowhere before").await?;
+    leads.when("although it had a route without a target before").await?;
     for stray in [&unused, &lost] {
         let goes = stray.becomes(has_no_route()).within(cx.limits().route());
         goes.when("as its route leads nowhere and no Node has it").await?;

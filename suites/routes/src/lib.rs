@@ -17,7 +17,7 @@ use harness_testkit::prelude::*;
 /// The suite of routes.
 pub const SUITE: Suite = Suite {
     name: "routes",
-    proves: "each pod network of a Node has one route, Nodes say so, and foreign routes are not touched",
+    proves: "each pod network of a Node has one route, the Node reports it, and foreign routes are not touched",
     judges: Party::Ccm,
     tables: &[
         creation::CHECKS,

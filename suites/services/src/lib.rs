@@ -35,7 +35,7 @@ use harness_testkit::prelude::*;
 /// The suite of load balancers.
 pub const SUITE: Suite = Suite {
     name: "loadbalancer-provisioning",
-    proves: "Services of type LoadBalancer get exactly one balancer, it follows them, and it goes with them",
+    proves: "a Service of type LoadBalancer gets exactly one load balancer, which follows it and is deleted with it",
     judges: Party::Ccm,
     tables: &[
         eligibility::CHECKS,

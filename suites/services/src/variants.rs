@@ -248,7 +248,7 @@ async fn carries_both_protocols_or_tells(cx: &CheckCx) -> Verdict {
     };
     let carried = or_warns("carries both protocols, or warns", both, warns());
     let fulfilled = matcher(
-        "carries both protocols, or tells",
+        "carries both protocols, or its CCM reports that it does not",
         move |(cloud, service): &(CloudAndEvents, Option<Arc<core::Service>>)| match has_ports_error(
             service.as_deref(),
         ) {

@@ -51,13 +51,15 @@ Examples:
 pub(super) const LIST_EXAMPLES: &str = "\
 Examples:
   ccm-conformance list --suite routes --level must
+  ccm-conformance list --only 'SVC-UPD-*'
   ccm-conformance list --profile load-balancer --output json";
 
 pub(super) const EXPLAIN_EXAMPLES: &str = "\
 Examples:
   ccm-conformance explain NODE-INIT-01        # a check
   ccm-conformance explain SVC-UPD-01          # a row, with all its checks
-  ccm-conformance explain M-SV-07             # a mutant, and who must notice it";
+  ccm-conformance explain M-SV-07             # a mutant, and who must notice it
+  ccm-conformance explain faults              # what some checks need";
 
 pub(super) const DEV_EXAMPLES: &str = "\
 Exit codes:

@@ -3,8 +3,8 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The kubeconfig that kubectl would use.
-pub(super) fn usual_kubeconfig() -> Option<PathBuf> {
+/// The kubeconfig that kubectl would use: the first one that `KUBECONFIG` names, or `~/.kube/config` if it exists.
+pub fn usual_kubeconfig() -> Option<PathBuf> {
     default_kubeconfig(std::env::var_os("KUBECONFIG"), std::env::home_dir())
 }
 

@@ -4,6 +4,7 @@ mod inside;
 mod kubeconfig;
 
 pub use inside::InsideCluster;
+pub use kubeconfig::usual_kubeconfig;
 
 use super::backend::{Backend, BackendEntry, Facts, Fidelity, Lifetime, Runs};
 use super::error::ClusterError;
@@ -17,7 +18,6 @@ use futures::future::LocalBoxFuture;
 use harness_config::{BackendKind, DesiredCluster, ExistingCluster};
 use harness_core::check::chain;
 use harness_core::secrets;
-use kubeconfig::usual_kubeconfig;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -1,117 +1,86 @@
 //! The facilities of the environment around the CCM.
 
+use super::named::named;
 use std::fmt;
 
-/// A facility that the environment around the CCM must have for a check; without it the check is 'not observable'.
-///
-/// ```
-/// # use harness_core::check::*; struct Cx; async fn body(_: &Cx) -> Verdict { Ok(()) }
-/// const CHECK: Check<Cx> =
-///     Check::own("ACME-LB-01", "restricts clients", "Acme handbook", |cx| Box::pin(body(cx)))
-///         .with(&[Facility::Faults, Facility::AuditLog]);
-/// assert!(CHECK.facilities.contains(Facility::Faults));
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Facility {
-    /// Machines can be created, changed and removed in the cloud.
-    Machines,
-    /// Load balancers can be created, changed and removed without the CCM.
-    Objects,
-    /// Routes can be created, changed and removed without the CCM.
-    Routes,
-    /// What the cloud holds can be read.
-    Inventory,
-    /// All calls of the CCM to the cloud are recorded, by replica.
-    Journal,
-    /// The cloud's answers can be made wrong, late or lost.
-    Faults,
-    /// Calls to the cloud can be held before they take effect.
-    Barriers,
-    /// Settings of the cloud as a whole can be changed: page sizes, provisioning times.
-    Settings,
-    /// A credential that the cloud accepts can be replaced by another.
-    Credentials,
-    /// The harness deploys, restarts and removes the CCM itself.
-    CcmControl,
-    /// A CCM process can be killed, frozen and thawed inside its node.
-    ProcessControl,
-    /// A real kubelet can be restarted so that its Node registers again.
-    KubeletControl,
-    /// The pod network can be set up or removed.
-    PodNetworkControl,
-    /// The cluster can be prevented from assigning pod CIDRs to new Nodes.
-    PodCidrControl,
-    /// A machine can be switched off and on.
-    NodeControl,
-    /// A machine can be cut off from the API server and from the cloud.
-    LinkControl,
-    /// The CCM boots on the cluster that it initialises, not on a management cluster.
-    BootsInside,
-    /// The cluster has exactly one node.
-    SingleNode,
-    /// A replica of the CCM runs that is not the leader.
-    Standby,
-    /// The CCM's watches of the API server can be ended and their resource versions made too old to continue.
-    WatchControl,
-    /// The API server can be made unreachable for the CCM, and for one replica of it.
-    ApiControl,
-    /// The CCM's requests to the API server are recorded, with the answers.
-    AuditLog,
-    /// The harness can connect to ports on the nodes' network.
-    HostPorts,
-    /// The API server reaches kubelets at the addresses of their Nodes.
-    KubeletAddresses,
-    /// Programs on the machines can reach the cloud by a name, which the resolver of their machine and, when it runs,
-    /// cluster DNS know.
-    CloudName,
-    /// An additional cluster can be created, with suitable machines and its own cloud.
-    OwnEnvironment,
-    /// A kubelet can be configured to run an image credential provider, and to pull images from the harness's registry.
-    ImageCredentials,
-    /// The API server uses the network proxy under test, and its direct connection to Nodes and Pods can be blocked.
-    NetworkProxy,
-    /// Kubelets are real, and a CSI driver can be installed under the name of a cloud's.
-    CsiDrivers,
-    /// The manifests as shipped run more than one Pod of the CCM.
-    ShippedReplicas,
+named! {
+    /// A facility that the environment around the CCM must have for a check; without it the check is 'not observable'.
+    ///
+    /// ```
+    /// # use harness_core::check::*; struct Cx; async fn body(_: &Cx) -> Verdict { Ok(()) }
+    /// const CHECK: Check<Cx> =
+    ///     Check::own("ACME-LB-01", "restricts clients", "Acme handbook", |cx| Box::pin(body(cx)))
+    ///         .with(&[Facility::Faults, Facility::AuditLog]);
+    /// assert!(CHECK.facilities.contains(Facility::Faults));
+    /// ```
+    #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+    #[serde(rename_all = "kebab-case")]
+    pub enum Facility {
+        /// Machines can be created, changed and removed in the cloud.
+        Machines = "machines",
+        /// Load balancers can be created, changed and removed without the CCM.
+        Objects = "objects",
+        /// Routes can be created, changed and removed without the CCM.
+        Routes = "routes",
+        /// What the cloud holds can be read.
+        Inventory = "inventory",
+        /// All calls of the CCM to the cloud are recorded, by replica.
+        Journal = "journal",
+        /// The cloud's answers can be made wrong, late or lost.
+        Faults = "faults",
+        /// Calls to the cloud can be held before they take effect.
+        Barriers = "barriers",
+        /// Settings of the cloud as a whole can be changed: page sizes, provisioning times.
+        Settings = "settings",
+        /// A credential that the cloud accepts can be replaced by another.
+        Credentials = "credentials",
+        /// The harness deploys, restarts and removes the CCM itself.
+        CcmControl = "ccm-control",
+        /// A CCM process can be killed, frozen and thawed inside its node.
+        ProcessControl = "process-control",
+        /// A real kubelet can be restarted so that its Node registers again.
+        KubeletControl = "kubelet-control",
+        /// The pod network can be set up or removed.
+        PodNetworkControl = "pod-network-control",
+        /// The cluster can be prevented from assigning pod CIDRs to new Nodes.
+        PodCidrControl = "pod-cidr-control",
+        /// A machine can be switched off and on.
+        NodeControl = "node-control",
+        /// A machine can be cut off from the API server and from the cloud.
+        LinkControl = "link-control",
+        /// The CCM boots on the cluster that it initialises, not on a management cluster.
+        BootsInside = "boots-inside",
+        /// The cluster has exactly one node.
+        SingleNode = "single-node",
+        /// A replica of the CCM runs that is not the leader.
+        Standby = "standby",
+        /// The CCM's watches of the API server can be ended and their resource versions made too old to continue.
+        WatchControl = "watch-control",
+        /// The API server can be made unreachable for the CCM, and for one replica of it.
+        ApiControl = "api-control",
+        /// The CCM's requests to the API server are recorded, with the answers.
+        AuditLog = "audit-log",
+        /// The harness can connect to ports on the nodes' network.
+        HostPorts = "host-ports",
+        /// The API server reaches kubelets at the addresses of their Nodes.
+        KubeletAddresses = "kubelet-addresses",
+        /// Programs on the machines can reach the cloud by a name, which the resolver of their machine and, when it runs,
+        /// cluster DNS know.
+        CloudName = "cloud-name",
+        /// An additional cluster can be created, with suitable machines and its own cloud.
+        OwnEnvironment = "own-environment",
+        /// A kubelet can be configured to run an image credential provider, and to pull images from the harness's registry.
+        ImageCredentials = "image-credentials",
+        /// The API server uses the network proxy under test, and its direct connection to Nodes and Pods can be blocked.
+        NetworkProxy = "network-proxy",
+        /// Kubelets are real, and a CSI driver can be installed under the name of a cloud's.
+        CsiDrivers = "csi-drivers",
+        /// The manifests as shipped run more than one Pod of the CCM.
+        ShippedReplicas = "shipped-replicas",
+    }
 }
 
 impl Facility {
-    /// All facilities.
-    pub const ALL: &[Facility] = &[
-        Facility::Machines,
-        Facility::Objects,
-        Facility::Routes,
-        Facility::Inventory,
-        Facility::Journal,
-        Facility::Faults,
-        Facility::Barriers,
-        Facility::Settings,
-        Facility::Credentials,
-        Facility::CcmControl,
-        Facility::ProcessControl,
-        Facility::KubeletControl,
-        Facility::PodNetworkControl,
-        Facility::PodCidrControl,
-        Facility::NodeControl,
-        Facility::LinkControl,
-        Facility::BootsInside,
-        Facility::SingleNode,
-        Facility::Standby,
-        Facility::WatchControl,
-        Facility::ApiControl,
-        Facility::AuditLog,
-        Facility::HostPorts,
-        Facility::KubeletAddresses,
-        Facility::CloudName,
-        Facility::OwnEnvironment,
-        Facility::ImageCredentials,
-        Facility::NetworkProxy,
-        Facility::CsiDrivers,
-        Facility::ShippedReplicas,
-    ];
-
     /// Whether it is a facility of clusters, which a backend has or not.
     pub fn is_of_the_cluster(self) -> bool {
         !Facility::OF_THE_CLOUD.contains(&self) && !Facility::OF_THE_RUN.contains(&self)
@@ -143,43 +112,6 @@ impl Facility {
         Facility::Settings,
         Facility::Credentials,
     ];
-}
-
-impl fmt::Display for Facility {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(match self {
-            Facility::Machines => "machines",
-            Facility::Objects => "objects",
-            Facility::Routes => "routes",
-            Facility::Inventory => "inventory",
-            Facility::Journal => "journal",
-            Facility::Faults => "faults",
-            Facility::Barriers => "barriers",
-            Facility::Settings => "settings",
-            Facility::Credentials => "credentials",
-            Facility::CcmControl => "ccm-control",
-            Facility::ProcessControl => "process-control",
-            Facility::KubeletControl => "kubelet-control",
-            Facility::PodNetworkControl => "pod-network-control",
-            Facility::PodCidrControl => "pod-cidr-control",
-            Facility::NodeControl => "node-control",
-            Facility::LinkControl => "link-control",
-            Facility::BootsInside => "boots-inside",
-            Facility::SingleNode => "single-node",
-            Facility::Standby => "standby",
-            Facility::WatchControl => "watch-control",
-            Facility::ApiControl => "api-control",
-            Facility::AuditLog => "audit-log",
-            Facility::HostPorts => "host-ports",
-            Facility::KubeletAddresses => "kubelet-addresses",
-            Facility::CloudName => "cloud-name",
-            Facility::OwnEnvironment => "own-environment",
-            Facility::ImageCredentials => "image-credentials",
-            Facility::NetworkProxy => "network-proxy",
-            Facility::CsiDrivers => "csi-drivers",
-            Facility::ShippedReplicas => "shipped-replicas",
-        })
-    }
 }
 
 /// A set of facilities that can be part of a constant table of checks.

@@ -8,9 +8,9 @@ mod real;
 mod set;
 mod surroundings;
 
-use super::question::{Question, table};
+use super::question::{CNIS, Question, TOPOLOGIES, table};
 use super::variant;
-use bootstrap::{Case, Cni, Outcome, Source, Topology};
+use bootstrap::{Case, Outcome, Source};
 use fastrand::Rng;
 use harness_config::yaml;
 use harness_core::check::chain;
@@ -23,13 +23,6 @@ const BASES: [&str; 5] =
     ["good-deployment", "good-daemonset", "good-tolerates-everything", "vendor-hcloud", "vendor-openstack"];
 /// The most changes of one variant.
 const MOST_CHANGES: usize = 3;
-const TOPOLOGIES: [Topology; 4] = [
-    Topology::SingleNode,
-    Topology::SingleControlPlane,
-    Topology::ControlPlaneAndWorker,
-    Topology::ThreeControlPlanes,
-];
-const CNIS: [Cni; 4] = [Cni::None, Cni::Independent, Cni::WaitsForAddresses, Cni::StartupTaint];
 
 /// This many random variants, each on one cluster that can be shown according to `shown`. Left out are those about which the
 /// model has no opinion, as they boot only on a condition that the manifests do not show. With `real` there are also
@@ -93,6 +86,7 @@ fn one(seed: u64, number: usize, real: bool) -> Result<Question, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use bootstrap::{Cni, Topology};
     use std::collections::BTreeSet;
 
     fn texts(seed: u64) -> Vec<String> {

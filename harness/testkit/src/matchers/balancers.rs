@@ -13,10 +13,14 @@ use harness_core::probe::{Matcher, Observation, holds, matcher};
 /// # Ok(()) }
 /// ```
 pub fn one_active() -> Matcher<Inventory, LoadBalancer> {
-    matcher("is one, active and with an address", |held: &Inventory| match held.load_balancers.as_slice() {
-        [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => Observation::Matched(lb.clone()),
-        [_, _, ..] => Observation::Impossible("more than one".to_owned()),
-        _ => Observation::Pending(String::new()),
+    matcher("exists once, active and with an address", |held: &Inventory| {
+        match held.load_balancers.as_slice() {
+            [lb] if lb.state == LbState::Active && !lb.addresses.is_empty() => {
+                Observation::Matched(lb.clone())
+            }
+            [_, _, ..] => Observation::Impossible("more than one".to_owned()),
+            _ => Observation::Pending(String::new()),
+        }
     })
     .expecting("exactly one active load balancer with an address")
 }

@@ -14,7 +14,7 @@ use harness_component_testkit::prelude::*;
 /// The suite `csi-migration`.
 pub const SUITE: Suite = Suite {
     name: "csi-migration",
-    proves: "a cluster hands in-tree volumes to the CSI drivers that they moved to, and stores them as they were written",
+    proves: "a cluster hands in-tree volumes to the CSI drivers to which they were migrated, and stores them as they were written",
     judges: Party::CsiMigration,
     tables: &[
         annotations::CHECKS,

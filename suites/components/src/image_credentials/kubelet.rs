@@ -50,7 +50,7 @@ async fn is_run_as_often_as_it_says(cx: &CheckCx) -> Verdict {
     for (at, (run, seconds)) in kept.iter().enumerate() {
         let again = runs[at + 1..].iter().find(|later| run.serves(later, by_token));
         if let Some(again) = again.filter(|_| *seconds > began.elapsed().as_secs_f64()) {
-            let promise = "a kubelet runs it as often as its answers say";
+            let promise = "a kubelet runs the provider as often as its answers say";
             let expected = format!("one execution for {} in {seconds} s, as its answer says", run.image);
             let seen =
                 format!("it was run for {} again; {} executions for {pulls} pulls", again.image, runs.len());
@@ -102,7 +102,7 @@ async fn is_not_run_for_others(cx: &CheckCx) -> Verdict {
     cx.record("executions", runs.len());
     match runs.iter().find(|run| foreign.contains(&run.image.as_str())) {
         Some(run) => {
-            let promise = "a kubelet does not run it for images of foreign registries";
+            let promise = "a kubelet does not run the provider for images of foreign registries";
             let seen = format!("it was run for {}, which delayed that by {} ms", run.image, run.took_ms);
             Err(plugin.violation(promise, "matchImages that match no foreign registry", seen))
         }

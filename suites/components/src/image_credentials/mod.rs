@@ -11,7 +11,7 @@ use harness_component_testkit::prelude::*;
 /// The suite `image-credentials`.
 pub const SUITE: Suite = Suite {
     name: "image-credentials",
-    proves: "an image credential provider answers as a kubelet reads it, in time, and keeps its secrets",
+    proves: "an image credential provider answers kubelets in time and in the form that they expect, and protects its secrets",
     judges: Party::ImageCredentials,
     tables: &[answers::CHECKS, scope::CHECKS, exit_and_time::CHECKS, kubelet::CHECKS],
 };

@@ -36,7 +36,7 @@ pub(super) async fn register<'a>(
 pub(super) async fn sees_deletion(cx: &CheckCx, machine: &Machine<'_>, node: &Node<'_>) -> Verdict {
     machine.delete().await?;
     let limit = cx.limits().life_of_machine();
-    node.becomes(gone()).within(limit).when("after its machine, NotReady as it is").await
+    node.becomes(gone()).within(limit).when("after its machine, as it is NotReady").await
 }
 
 /// Matches exactly one shutdown taint in the form that the contract gives, and the check's own taint.

@@ -15,7 +15,7 @@ use suites_common::failures::{FAILURES, for_each_failure, holding_up_a_loop, unl
 /// The suite of Node lifecycle.
 pub const SUITE: Suite = Suite {
     name: "node-lifecycle",
-    proves: "a Node goes when its machine is gone for certain and never otherwise; a shut-down machine is marked",
+    proves: "a Node is deleted if its machine is certainly gone, and never otherwise; Nodes of stopped machines are marked",
     judges: Party::Ccm,
     tables: &[CHECKS, left_alone::CHECKS, events::CHECKS, info::CHECKS, &FAILED_LOOKUPS, &lists::CHECKS],
 };
@@ -72,7 +72,7 @@ async fn deletes_gone_nodes(cx: &CheckCx) -> Verdict {
     for node in &nodes {
         node.becomes(gone())
             .within(cx.limits().life_of_machine())
-            .when("after its machine, NotReady as it is")
+            .when("after its machine, as it is NotReady")
             .await?;
     }
     bystander.keeps(present()).within(cx.limits().life()).when("as its machine is there").await

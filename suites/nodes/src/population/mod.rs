@@ -13,7 +13,7 @@ use harness_testkit::prelude::*;
 /// The suite of address and label population.
 pub const SUITE: Suite = Suite {
     name: "address-and-label-population",
-    proves: "addresses, zone, region and instance type of the cloud appear on the Node, and stay right",
+    proves: "addresses, zone, region and instance type from the cloud appear on the Node, and stay correct",
     judges: Party::Ccm,
     tables: &[
         &addresses::CHECKS,

@@ -26,7 +26,7 @@ use versions::{first_version, has_had_everything};
 /// The suite of taint removal.
 pub const SUITE: Suite = Suite {
     name: "taint-removal",
-    proves: "uninitialised Nodes are initialised: the taint goes when, and only when, the cloud knows the machine",
+    proves: "uninitialised Nodes are initialised: the taint is removed if, and only if, the cloud knows the machine",
     judges: Party::Ccm,
     tables: &[
         CHECKS,

@@ -16,7 +16,7 @@ use harness_testkit::prelude::*;
 /// The suite of authorisation.
 pub const SUITE: Suite = Suite {
     name: "authorization",
-    proves: "it works with the least rights, a right that is missing does no more harm than it must, and none is granted that it does not need",
+    proves: "the CCM works with the least permissions, does no harm if one is missing, and is granted none that it does not need",
     judges: Party::Ccm,
     tables: &[
         granted_rights::CHECKS,

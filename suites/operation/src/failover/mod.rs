@@ -23,7 +23,7 @@ use harness_testkit::prelude::*;
 /// The suite of failover.
 pub const SUITE: Suite = Suite {
     name: "leader-election-failover",
-    proves: "one replica works, a standby takes over when it is gone, and never do two work at once",
+    proves: "one replica works, a standby takes over when it is gone, and two never work at the same time",
     judges: Party::Ccm,
     tables: &[
         steady::CHECKS,

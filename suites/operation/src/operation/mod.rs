@@ -14,7 +14,7 @@ use harness_testkit::prelude::*;
 /// The suite of operation.
 pub const SUITE: Suite = Suite {
     name: "operation",
-    proves: "the CCM stays up whatever it is given to do, and says how it is to whom it should",
+    proves: "the CCM stays up, whatever it is given to do, and reports its state to those who may read it",
     judges: Party::Ccm,
     tables: &[
         capabilities::CHECKS,

@@ -10,7 +10,7 @@ use harness_testkit::prelude::*;
 /// The suite of scalability.
 pub const SUITE: Suite = Suite {
     name: "scalability",
-    proves: "calls to the cloud grow with Nodes and Services and no faster, and the API server is not flooded",
+    proves: "calls to the cloud grow no faster than the number of Nodes and Services, and the API server is not flooded",
     judges: Party::Ccm,
     tables: &[nodes::CHECKS, rate_limited::CHECKS, start::CHECKS, api_server::CHECKS],
 };

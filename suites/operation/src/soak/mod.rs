@@ -15,7 +15,7 @@ use tokio::time::Instant;
 /// The suite of the soak.
 pub const SUITE: Suite = Suite {
     name: "soak",
-    proves: "for the given time, each change is followed, and nothing is done without a change",
+    proves: "for the given time every change is followed, and nothing is done without a change",
     judges: Party::Ccm,
     tables: &[CHECKS],
 };

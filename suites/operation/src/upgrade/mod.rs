@@ -16,7 +16,7 @@ use harness_testkit::prelude::*;
 /// The suite of upgrades.
 pub const SUITE: Suite = Suite {
     name: "upgrade",
-    proves: "the CCM replaces an older release and keeps what that has made",
+    proves: "the CCM replaces an older release and keeps what that release created",
     judges: Party::Ccm,
     tables: &[
         works::CHECKS,
