@@ -40,7 +40,7 @@ impl Set {
                 }
                 // A term without requirements means that nothing is required.
                 let free = |term: &Term| term.expressions.is_empty();
-                workload.spread.retain(|(own, _)| own != key);
+                workload.spread.retain(|own| own.topology_key != *key);
                 if workload
                     .node_affinity
                     .as_ref()
@@ -90,6 +90,7 @@ impl Set {
                 for asked in &mut self.asked {
                     asked.forget(*hook as usize);
                 }
+                self.ordinary.retain(|own| *own != *hook as usize);
             }
         }
     }

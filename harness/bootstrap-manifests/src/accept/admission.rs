@@ -13,6 +13,7 @@ pub(super) fn check(objects: &Objects, answer: &mut Answer) {
                 answer.refusals.push(Refusal { object: index, place, what, hint: hint.to_owned() });
             }
         };
+        super::expressions::check(object, &mut refuse);
         match object.kind.as_str() {
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
                 webhooks(object, &mut refuse);

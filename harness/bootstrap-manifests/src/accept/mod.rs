@@ -5,9 +5,12 @@
 
 mod admission;
 mod answer;
+mod expressions;
 mod form;
 mod order;
+mod orphans;
 mod owners;
+mod quotas;
 mod rules;
 mod twice;
 mod versions;
@@ -17,6 +20,7 @@ use crate::workload::{WorkloadKind, template_path};
 use embedded_objects::{kinds, schema};
 
 pub use answer::{Answer, Refusal, UnknownField};
+pub use orphans::orphan;
 
 /// What is said of a version that newer clusters do not serve, before the version of Kubernetes.
 pub const NO_LONGER_SERVED: &str = "is not served since Kubernetes";
@@ -36,6 +40,7 @@ pub fn answer(objects: &Objects) -> Answer {
     order::check(objects, &mut answer);
     twice::check(objects, &mut answer);
     admission::check(objects, &mut answer);
+    quotas::check(objects, &mut answer);
     answer
 }
 
@@ -58,6 +63,15 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
             place: object.place_of(&object.node, "apiVersion"),
             what: format!("{} {NO_LONGER_SERVED} {version}", object.api_version),
             hint: format!("write apiVersion: {served}"),
+        });
+        return;
+    }
+    if is_off(&object.api_version, &object.kind) {
+        answer.refusals.push(Refusal {
+            object: index,
+            place: object.place_of(&object.node, "apiVersion"),
+            what: format!("{} is not served unless it is switched on (--runtime-config)", object.api_version),
+            hint: String::from("write apiVersion: admissionregistration.k8s.io/v1"),
         });
         return;
     }
@@ -105,6 +119,12 @@ fn template(form: &mut form::Form<'_>, kind: WorkloadKind, root: &Node) {
     if let (Some(ty), Some(node)) = (schema::find("core/v1.PodTemplateSpec"), root.at(path)) {
         form.walk(ty, node, &path.join("."));
     }
+}
+
+/// Whether a version of an admission policy is one that an API server does not serve by default, as all new betas.
+fn is_off(api_version: &str, kind: &str) -> bool {
+    let version = api_version.strip_prefix("admissionregistration.k8s.io/");
+    version.is_some_and(|version| version != "v1") && kind.contains("AdmissionPolicy")
 }
 
 /// The version since which Kubernetes no longer serves an old version of a workload kind, and what it serves instead.

@@ -36,7 +36,7 @@ fn later<'o>(
 
 fn without_namespace(objects: &Objects, index: usize, object: &Object) -> Option<Refusal> {
     let written = object.node.at(&["metadata", "namespace"])?;
-    if BUILT_IN.contains(&object.namespace.as_str()) || cluster_wide(object) {
+    if BUILT_IN.contains(&object.namespace.as_str()) || cluster_wide(&object.kind) {
         return None;
     }
     let namespace = later(objects, index, ("Namespace", None, &object.namespace))?;
@@ -52,10 +52,10 @@ fn without_namespace(objects: &Objects, index: usize, object: &Object) -> Option
 }
 
 /// Kinds of Kubernetes without a namespace; a namespace in their metadata is dropped.
-fn cluster_wide(object: &Object) -> bool {
-    object.kind.starts_with("Cluster")
+pub(super) fn cluster_wide(kind: &str) -> bool {
+    kind.starts_with("Cluster")
         || matches!(
-            object.kind.as_str(),
+            kind,
             "Namespace"
                 | "Node"
                 | "PersistentVolume"

@@ -1,7 +1,7 @@
 //! Evaluates the expressions of webhooks and policies (CEL) for a request, as far as the manifests decide them.
 
 use super::request::Request;
-use cel::{Context, Program, Value as Cel};
+use cel::{Context, ExecutionError, Program, Value as Cel};
 use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,23 +13,27 @@ pub enum Truth {
     Yes,
     /// It is false.
     No,
+    /// It cannot be evaluated, because the object lacks a field.
+    Fails,
     /// It depends on what the manifests do not show.
     Unknown,
 }
 
 impl Truth {
-    /// Whether all are true: one that is not decides, whatever is unknown.
+    /// Whether all are true: one that is not decides, whatever is unknown or fails.
     pub fn all(truths: impl IntoIterator<Item = Truth>) -> Truth {
         truths.into_iter().fold(Truth::Yes, |all, one| match (all, one) {
             (Truth::No, _) | (_, Truth::No) => Truth::No,
             (Truth::Unknown, _) | (_, Truth::Unknown) => Truth::Unknown,
+            (Truth::Fails, _) | (_, Truth::Fails) => Truth::Fails,
             (Truth::Yes, Truth::Yes) => Truth::Yes,
         })
     }
 
-    /// Whether any is true: one that is decides.
+    /// Whether any is true: one that is decides, and one that fails even more.
     pub fn any(truths: impl IntoIterator<Item = Truth>) -> Truth {
         truths.into_iter().fold(Truth::No, |any, one| match (any, one) {
+            (Truth::Fails, _) | (_, Truth::Fails) => Truth::Fails,
             (Truth::Yes, _) | (_, Truth::Yes) => Truth::Yes,
             (Truth::Unknown, _) | (_, Truth::Unknown) => Truth::Unknown,
             (Truth::No, Truth::No) => Truth::No,
@@ -93,20 +97,25 @@ pub(super) fn truth(expression: &str, request: &Request, variables: &[(String, S
     for (name, text) in variables.iter().filter(|(_, text)| used(text)) {
         context.add_variable_from_value("variables", Cel::from(values.clone()));
         // One that fails is missing, and so is whatever uses it.
-        if let Some(value) = value_of(text, &context) {
+        if let Ok(Some(value)) = value_of(text, &context) {
             values.insert(name.clone(), value);
         }
     }
+    // A variable that is not decidable is missing as well.
+    let all_known = variables.iter().all(|(_, text)| used(text)) || !names(expression, "variables");
     context.add_variable_from_value("variables", Cel::from(values));
     match value_of(expression, &context) {
-        Some(Cel::Bool(true)) => Truth::Yes,
-        Some(Cel::Bool(false)) => Truth::No,
+        Ok(Some(Cel::Bool(true))) => Truth::Yes,
+        Ok(Some(Cel::Bool(false))) => Truth::No,
+        Err(ExecutionError::NoSuchKey(_)) if request.is_complete && all_known => Truth::Fails,
         _ => Truth::Unknown,
     }
 }
 
-fn value_of(text: &str, context: &Context<'_, '_>) -> Option<Cel> {
-    Program::compile(text).ok()?.execute(context).ok()
+/// The value of an expression; `None` if it cannot be read here.
+fn value_of(text: &str, context: &Context<'_, '_>) -> Result<Option<Cel>, ExecutionError> {
+    let Ok(program) = Program::compile(text) else { return Ok(None) };
+    program.execute(context).map(Some)
 }
 
 fn is_decidable(text: &str, request: &Request) -> bool {
@@ -126,7 +135,8 @@ fn is_decidable(text: &str, request: &Request) -> bool {
     let times = u32::try_from(macros).ok().and_then(|macros| items.checked_pow(macros));
     let is_short =
         text.len() <= LONGEST && deepest <= DEEPEST && times.is_some_and(|times| times <= MOST_TIMES);
-    is_short && !unseen && !NOT_SHOWN.iter().any(|field| names(text, field))
+    let hidden = NOT_SHOWN.iter().filter(|field| !(request.shows_name && **field == "metadata.name"));
+    is_short && !unseen && !hidden.chain(request.hidden).any(|field| names(text, field))
 }
 
 /// The length of the longest list or map in a value.
@@ -182,6 +192,9 @@ mod tests {
                 "spec": {"hostNetwork": true, "priority": 1000, "containers": [{"image": "example.test/a:1"}]},
             })),
             namespace: Some(json!({"metadata": {"name": "kube-system", "labels": {"level": "high"}}})),
+            is_complete: false,
+            shows_name: false,
+            hidden: &[],
         };
         let variables = [
             ("images".to_owned(), "object.spec.containers.map(c, c.image)".to_owned()),

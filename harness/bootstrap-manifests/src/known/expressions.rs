@@ -19,11 +19,13 @@ pub(super) fn apply(objects: &Objects, assumed: &Assumed, workload: &mut Workloa
             named == Some(policy.name.as_str()) && actions.iter().any(|action| action == "Deny")
         });
         for binding in bindings {
-            let parameters = parameters((objects, assumed), policy, binding, workload);
             let mut all = checked(objects, policy, binding, workload);
             all.sort_by_key(|(checked, _)| *checked);
             for (checked, request) in all {
-                if one(policy, checked, &request, parameters, workload) {
+                let namespace = request.attributes["namespace"].as_str();
+                let parameters = parameters((objects, assumed), policy, binding, namespace);
+                // Nodes with and without taints are independent of each other.
+                if one(policy, checked, &request, parameters, workload) && checked < Checked::TaintedNodes {
                     break;
                 }
             }
@@ -38,8 +40,8 @@ enum Parameters {
     There,
     /// There are none, and then it allows every request.
     AbsentAllowed,
-    /// There are none, and then it denies every request.
-    AbsentDenied,
+    /// There are none although there must be, or they cannot be looked up: the failure policy decides.
+    Error,
     /// The manifests do not show it.
     Unknown,
 }
@@ -48,7 +50,7 @@ fn parameters(
     (objects, assumed): (&Objects, &Assumed),
     policy: &Object,
     binding: &Object,
-    workload: &Workload,
+    namespace: Option<&str>,
 ) -> Parameters {
     let Some(kind) = policy.node.at(&["spec", "paramKind"]) else { return Parameters::There };
     let Some(wanted) = binding.node.at(&["spec", "paramRef"]) else { return Parameters::Unknown };
@@ -58,12 +60,15 @@ fn parameters(
     if !matches!(kind, "ConfigMap" | "Secret") {
         return Parameters::Unknown;
     }
-    let namespace = wanted.text_at("namespace").unwrap_or(&workload.namespace);
+    // Without a namespace it is that of the object, and an object without one is an error (`CollectParams`).
+    let Some(namespace) = wanted.text_at("namespace").or(namespace) else {
+        return Parameters::Error;
+    };
     let exists = objects.find(kind, namespace, name).is_some() || assumed.holds(kind, namespace, name);
     match wanted.text_at("parameterNotFoundAction") {
         _ if exists => Parameters::There,
         Some("Allow") => Parameters::AbsentAllowed,
-        _ => Parameters::AbsentDenied,
+        _ => Parameters::Error,
     }
 }
 
@@ -78,6 +83,10 @@ enum Checked {
     Tokens,
     /// Writes without which a CCM does not work.
     Work,
+    /// Initialisation of Nodes with a taint that stays.
+    TaintedNodes,
+    /// Initialisation of Nodes without one.
+    UntaintedNodes,
     /// Renewal of the Lease. The first leader creates it, and works until it should have renewed it: whether that is enough
     /// depends on the Nodes.
     Renewal,
@@ -122,7 +131,8 @@ fn checked(
     }
     // The labels of Nodes and Leases are not known here, so a selector of objects leaves it open.
     if has(&|rules| rules.nodes()) {
-        all.push((Checked::Work, Request::node(objects, workload, "")));
+        all.push((Checked::TaintedNodes, Request::node(objects, workload, true)));
+        all.push((Checked::UntaintedNodes, Request::node(objects, workload, false)));
     }
     let lease = super::leases::lease_of(workload).filter(|(namespace, _)| in_namespace(namespace));
     if let Some((namespace, _)) = lease {
@@ -160,13 +170,19 @@ fn one(
         let of_item = |item: &Node| truth(item.text_at("expression").unwrap_or_default(), request, variables);
         Truth::all(items(field).iter().map(of_item))
     };
+    // An error denies the request, unless the policy fails open.
+    let of_error = match policy.node.at(&["spec", "failurePolicy"]).and_then(Node::text) {
+        Some("Ignore") => Truth::Yes,
+        _ => Truth::No,
+    };
+    let settled = |truth: Truth| if truth == Truth::Fails { of_error } else { truth };
     // Conditions are evaluated before the variables.
-    let conditions = all("matchConditions", &[]);
-    let answer = match parameters {
-        Parameters::There => all("validations", &variables),
-        Parameters::AbsentAllowed => Truth::Yes,
-        Parameters::AbsentDenied => Truth::No,
-        Parameters::Unknown => Truth::Unknown,
+    let (conditions, answer) = match (all("matchConditions", &[]), parameters) {
+        (Truth::Fails, _) => (Truth::Yes, of_error),
+        (conditions, Parameters::There) => (conditions, settled(all("validations", &variables))),
+        (conditions, Parameters::AbsentAllowed) => (conditions, Truth::Yes),
+        (conditions, Parameters::Error) => (conditions, of_error),
+        (conditions, Parameters::Unknown) => (conditions, Truth::Unknown),
     };
     let title = format!("ValidatingAdmissionPolicy/{}", policy.name);
     let (stage, what) = match checked {
@@ -174,6 +190,8 @@ fn one(
         Checked::Binding => (Stage::Scheduling, "the binding of its Pods to Nodes"),
         Checked::Tokens => (Stage::Start, "the tokens of its Pods"),
         Checked::Work | Checked::Renewal => (Stage::Work, "its writes"),
+        Checked::TaintedNodes => (Stage::TaintedNodes, "its updates of Nodes with taints"),
+        Checked::UntaintedNodes => (Stage::UntaintedNodes, "its updates of Nodes without taints"),
     };
     let unselected = policy.node.at(&["spec", "matchConstraints", "objectSelector"]).is_none();
     let mut depends = |words: String| {

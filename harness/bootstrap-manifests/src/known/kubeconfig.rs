@@ -1,6 +1,7 @@
 //! The file of `--kubeconfig`: where it comes from, and whether the user of the container may read it.
 
 use super::kubeconfig_text::{fault, server_of};
+use super::readable::may_read;
 use crate::manifest::{Node, Object, Objects, Place};
 use crate::workload::{Condition, TOKEN_FOLDER, Workload, spec_path};
 
@@ -77,7 +78,7 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
             let source = volume.get(field)?;
             Some((source, objects.find(kind, &object.namespace, source.text_at(name)?)?))
         })?;
-    Some(of_object(object, (spec, user), source, found, &relative, &path))
+    Some(of_object(object, (spec, container), source, found, &relative, &path))
 }
 
 /// The condition that a kubeconfig from a folder of the Node, which is not one of kubeadm's, is there.
@@ -89,7 +90,7 @@ pub(super) fn on_the_node(objects: &Objects, workload: &Workload) -> Option<Cond
 /// The file in a volume of a ConfigMap or a Secret of the manifests.
 fn of_object(
     object: &Object,
-    (spec, user): (&Node, Option<i64>),
+    (spec, container): (&Node, &Node),
     source: &Node,
     found: &Object,
     relative: &str,
@@ -116,13 +117,11 @@ fn of_object(
     };
     let mode = item.and_then(|item| item.get("mode")).or_else(|| source.get("defaultMode"));
     let bits = mode.and_then(Node::int).unwrap_or(0o644);
-    let group = spec.at(&["securityContext", "fsGroup"]).and_then(Node::int);
-    // The files belong to root. With fsGroup they belong to that group, which may read them.
-    if user.is_some_and(|user| user != 0) && bits & 0o004 == 0 && group.is_none() {
+    if !may_read(spec, container, bits) {
         return Kubeconfig::Unreadable {
             why: format!(
                 "it runs as user {} and may not read its kubeconfig {path}, which has the mode {bits:04o}",
-                user.unwrap_or_default()
+                user_of(spec, container).unwrap_or_default()
             ),
             place: object.place(mode.unwrap_or(source)),
             advice: String::from("set defaultMode to 0444, or set fsGroup"),

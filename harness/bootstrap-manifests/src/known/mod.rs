@@ -14,6 +14,7 @@ mod matching;
 mod pod_security;
 mod policies;
 mod quotas;
+mod readable;
 mod references;
 mod request;
 mod requests;

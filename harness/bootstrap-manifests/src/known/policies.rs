@@ -18,7 +18,8 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
         workloads.iter().map(|w| (w.namespace.clone(), i128::from(w.replicas.max(1)))).collect();
     for (workload, served) in workloads.iter_mut().zip(schedulers) {
         let Some(object) = workload.object.map(|index| &objects.all[index]) else { continue };
-        if let (Some((name, place)), Some(served)) = (workload.scheduler.clone(), served) {
+        let scheduled = workload.scheduler.clone().filter(|_| workload.node_name.is_none());
+        if let (Some((name, place)), Some(served)) = (scheduled, served) {
             if served {
                 let words = format!("the scheduler '{name}' assigns it to a Node");
                 workload.conditions.push(Condition { words, place });
@@ -45,6 +46,7 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
             workload.conditions.extend(super::api_server::local_proxy(objects, workload));
             workload.conditions.extend(super::address::usual_port(objects, workload));
             workload.conditions.extend(super::kubeconfig::on_the_node(objects, workload));
+            workload.hindrances.extend(super::readable::cloud_config(objects, workload));
             workload.conditions.extend(super::address::certificate(objects, workload));
         }
         if let Some((host, place)) = crate::dns::unknown_to_the_node(objects, workload) {

@@ -241,6 +241,19 @@ fn of_objects(
     }
 }
 
+/// Whether an affinity of the Pods names namespaces, even their own (`crossNamespacePodAffinityTerms`).
+fn reaches_out(spec: &Node) -> bool {
+    ["podAffinity", "podAntiAffinity"].iter().any(|kind| {
+        let of = |list: &str| spec.at(&["affinity", kind, list]).map(Node::items).unwrap_or_default();
+        let required = of("requiredDuringSchedulingIgnoredDuringExecution").iter();
+        let preferred = of("preferredDuringSchedulingIgnoredDuringExecution").iter();
+        required.chain(preferred.filter_map(|item| item.get("podAffinityTerm"))).any(|term| {
+            term.get("namespaces").is_some_and(|names| !names.items().is_empty())
+                || term.get("namespaceSelector").is_some_and(|selector| !selector.is_null())
+        })
+    })
+}
+
 /// Whether the scopes of a quota include the Pods; `None` if that is not evaluated.
 fn in_scope(quota: &Object, workload: &Workload, spec: &Node) -> Option<bool> {
     let mut wanted: Vec<(String, String, Vec<String>)> = Vec::new();
@@ -267,6 +280,7 @@ fn in_scope(quota: &Object, workload: &Workload, spec: &Node) -> Option<bool> {
             ("NotBestEffort", _) => !best_effort,
             ("Terminating", _) => ends,
             ("NotTerminating", _) => !ends,
+            ("CrossNamespacePodAffinity", _) => reaches_out(spec),
             ("PriorityClass", "In") => class.is_some_and(|class| values.contains(class)),
             ("PriorityClass", "NotIn") => class.is_none_or(|class| !values.contains(class)),
             ("PriorityClass", "Exists") => class.is_some(),

@@ -1,8 +1,9 @@
 //! Requests of the boot to the API server, as the expressions of admission see them.
 
+use super::leases::{lease_exists, lease_of};
 use super::matching::namespace_labels;
 use crate::manifest::{Node, Objects};
-use crate::workload::{Workload, WorkloadKind, spec_path, template_path};
+use crate::workload::{CONTROL_PLANE, Workload, WorkloadKind, spec_path, template_path};
 use serde_json::{Value, json};
 
 /// A request: what is known of it beforehand.
@@ -13,6 +14,12 @@ pub(super) struct Request {
     pub(super) object: Option<Value>,
     /// The variable `namespaceObject`; `None` for an object without a namespace.
     pub(super) namespace: Option<Value>,
+    /// Whether the object has no other fields than these and the hidden ones.
+    pub(super) is_complete: bool,
+    /// Whether the name of the object is known.
+    pub(super) shows_name: bool,
+    /// Fields of the object whose values are not known.
+    pub(super) hidden: &'static [&'static str],
 }
 
 /// The attributes that requests differ in.
@@ -48,7 +55,8 @@ impl Request {
         }
         let of_namespace =
             |name: &str| json!({"metadata": {"name": name, "labels": namespace_labels(objects, name)}});
-        Request { attributes: all, object, namespace: namespace.map(of_namespace) }
+        let namespace = namespace.map(of_namespace);
+        Request { attributes: all, object, namespace, is_complete: false, shows_name: false, hidden: &[] }
     }
 
     /// The creation of a Pod of the workload by its controller.
@@ -143,8 +151,23 @@ impl Request {
         Request::new(objects, attributes, None)
     }
 
-    /// The CCM's update of a Node, or of one of its subresources.
-    pub(super) fn node(objects: &Objects, workload: &Workload, sub_resource: &str) -> Request {
+    /// The CCM's update that initialises a Node, with or without a taint that stays.
+    pub(super) fn node(objects: &Objects, workload: &Workload, tainted: bool) -> Request {
+        let mut spec = json!({"providerID": ""});
+        if tainted {
+            spec["taints"] = json!([{"key": CONTROL_PLANE, "effect": "NoSchedule"}]);
+        }
+        let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": spec});
+        let hidden = &["providerID", "podCIDR", "podCIDRs", "labels", "annotations", "metadata"];
+        Request { is_complete: true, hidden, ..Request::of_node(objects, workload, "", Some(object)) }
+    }
+
+    /// The CCM's update of the status of a Node.
+    pub(super) fn node_status(objects: &Objects, workload: &Workload) -> Request {
+        Request::of_node(objects, workload, "status", None)
+    }
+
+    fn of_node(objects: &Objects, workload: &Workload, sub_resource: &str, object: Option<Value>) -> Request {
         let attributes = Attributes {
             operation: "UPDATE",
             group: "",
@@ -154,7 +177,7 @@ impl Request {
             namespace: None,
             user: account_of(objects, workload),
         };
-        Request::new(objects, attributes, None)
+        Request::new(objects, attributes, object)
     }
 
     /// The CCM's write of its Lease.
@@ -168,7 +191,30 @@ impl Request {
             namespace: Some(namespace),
             user: account_of(objects, workload),
         };
-        Request::new(objects, attributes, None)
+        let object = lease_of(workload).and_then(|(_, name)| {
+            let seconds = lease_seconds(workload)?;
+            Some(json!({
+                "apiVersion": "coordination.k8s.io/v1",
+                "kind": "Lease",
+                "metadata": {"namespace": namespace, "name": name},
+                "spec": {"holderIdentity": "", "leaseDurationSeconds": seconds, "acquireTime": "", "renewTime": "",
+                         "leaseTransitions": 0},
+            }))
+        });
+        // A Lease of the manifests may have more fields.
+        let is_complete = object.is_some() && !lease_exists(objects, workload);
+        let hidden = &["holderIdentity", "acquireTime", "renewTime", "leaseTransitions"];
+        let shows_name = object.is_some();
+        Request { is_complete, shows_name, hidden, ..Request::new(objects, attributes, object) }
+    }
+}
+
+/// The duration of the CCM's Lease: the flag's, or the framework's default if it is a program of the framework.
+fn lease_seconds(workload: &Workload) -> Option<i64> {
+    const DEFAULT: i64 = 15;
+    match workload.flag("leader-elect-lease-duration") {
+        Some((text, _)) => text.strip_suffix('s')?.parse().ok(),
+        None => workload.flag("cloud-provider").map(|_| DEFAULT),
     }
 }
 

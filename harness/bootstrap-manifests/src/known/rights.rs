@@ -196,7 +196,12 @@ fn binds(binding: &Object, (namespace, name): (&str, &str)) -> bool {
     subjects.iter().any(|subject| {
         let own = subject.text_at("name").unwrap_or_default();
         match subject.text_at("kind") {
-            Some("ServiceAccount") => own == name && subject.text_at("namespace") == Some(namespace),
+            // In a RoleBinding the namespace is by default that of the binding.
+            Some("ServiceAccount") => {
+                let home = subject.text_at("namespace").filter(|named| !named.is_empty());
+                let default = (binding.kind == "RoleBinding").then_some(binding.namespace.as_str());
+                own == name && home.or(default) == Some(namespace)
+            }
             Some("Group") => groups.iter().any(|group| group == own),
             Some("User") => own == user,
             _ => false,

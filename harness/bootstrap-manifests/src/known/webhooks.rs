@@ -5,7 +5,7 @@ use super::leases::{lease_exists, lease_of};
 use super::matching::{Rules, namespace_labels};
 use super::request::Request;
 use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{Condition, Labels, Selector, Workload, WorkloadKind, mounts_token};
+use crate::workload::{Condition, Hindrance, Labels, Selector, Stage, Workload, WorkloadKind, mounts_token};
 
 /// The requests that a webhook intercepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -120,14 +120,19 @@ impl Webhook {
         self.sees(asked, || Request::lease(objects, workload, operation, &namespace))
     }
 
-    /// Whether it is sent the workload's updates of Nodes.
-    pub fn sees_nodes(&self, objects: &Objects, workload: &Workload) -> Truth {
-        self.sees(self.guards.nodes, || Request::node(objects, workload, ""))
+    /// Whether it is sent the workload's updates of Nodes with or without a taint that stays.
+    pub fn sees_nodes(&self, objects: &Objects, workload: &Workload, tainted: bool) -> Truth {
+        self.sees(self.guards.nodes, || Request::node(objects, workload, tainted))
+    }
+
+    /// Whether it is sent the creation of an ordinary Pod in the namespace `default`. Conditions are not evaluated for it.
+    pub fn sees_ordinary_pods(&self, objects: &Objects) -> bool {
+        self.guards.pods && self.conditions.is_empty() && self.in_namespace(objects, "default")
     }
 
     /// Whether it is sent the workload's updates of the status of Nodes.
     pub fn sees_statuses(&self, objects: &Objects, workload: &Workload) -> Truth {
-        self.sees(self.guards.statuses, || Request::node(objects, workload, "status"))
+        self.sees(self.guards.statuses, || Request::node_status(objects, workload))
     }
 
     /// Whether it is sent a request that its rules match if `guarded`: its conditions decide.
@@ -144,6 +149,16 @@ impl Webhook {
 
     fn in_namespace(&self, objects: &Objects, namespace: &str) -> bool {
         self.asks_about(&namespace_labels(objects, namespace), &Labels::new())
+    }
+
+    /// What happens to requests whose conditions cannot be evaluated.
+    pub fn fails(&self, stage: Stage) -> Hindrance {
+        let words = format!(
+            "a condition of the webhook '{}' of {} cannot be evaluated for its writes, which are refused then",
+            self.name, self.title
+        );
+        let advice = String::from("test with has() whether the field exists, or set failurePolicy: Ignore");
+        Hindrance::new(stage, words, self.at.clone(), advice)
     }
 
     /// The condition that it allows what it is sent.

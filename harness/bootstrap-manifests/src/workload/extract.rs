@@ -6,7 +6,11 @@ use super::placement::{node_affinity, node_selector, preferred_terms, required_t
 use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
-use super::{Container, fields, hindrance, outside, role, runtime_class, sub_path, token, variables};
+use super::spread::spread;
+use super::{
+    Container, adoption, claims, fields, flags, hindrance, outside, role, runtime_class, sub_path, token,
+    variables,
+};
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set. Of one that comes several times, the last counts that is not refused: it updates the others.
@@ -28,6 +32,10 @@ pub fn workloads(objects: &Objects, refused: &[usize]) -> Vec<Workload> {
         workload.judge_controllers();
         workload.hindrances.extend(without_token(objects, workload));
         workload.hindrances.extend(sub_path::undefined(objects, workload));
+        workload.hindrances.extend(flags::separate_values(workload));
+        workload.hindrances.extend(adoption::adopted(objects, workload));
+        claims::bound_by_hand(objects, workload);
+        variables::not_replaced(objects, workload);
     }
     all
 }
@@ -72,15 +80,15 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         replicas: replicas(kind, top),
         replicas_place: object.place_of(top, "replicas"),
         surges: surges(kind, top),
-        labels: pod_labels,
+        labels: pod_labels.clone(),
         tolerations,
         tolerations_place: object.place_of(spec, "tolerations"),
         node_selector: node_selector(object, spec),
         node_affinity: node_affinity(object, spec),
         affinity_place: object.place_of(spec, "affinity"),
-        near: required_terms(object, spec, "podAffinity"),
-        apart: required_terms(object, spec, "podAntiAffinity"),
-        rather_apart: preferred_terms(object, spec),
+        near: required_terms(object, spec, "podAffinity", &pod_labels),
+        apart: required_terms(object, spec, "podAntiAffinity", &pod_labels),
+        rather_apart: preferred_terms(object, spec, &pod_labels),
         host_network: spec.get("hostNetwork").and_then(Node::bool) == Some(true),
         host_network_place: object.place_of(spec, "hostNetwork"),
         dns: dns_policy(spec),
@@ -180,7 +188,18 @@ fn containers(object: &Object, spec: &Node, refs: &mut Vec<Ref>) -> Vec<Containe
 fn pod_labels(kind: WorkloadKind, root: &Node) -> Labels {
     let path = spec_path(kind);
     let template = path.split_last().map_or(&[][..], |(_, template)| template);
-    labels(root.at(template).and_then(|template| template.at(&["metadata", "labels"])))
+    let mut all = labels(root.at(template).and_then(|template| template.at(&["metadata", "labels"])));
+    // Its controller adds a label with a value that no other Pod has.
+    let added = match kind {
+        WorkloadKind::Deployment => "pod-template-hash",
+        WorkloadKind::DaemonSet | WorkloadKind::StatefulSet => "controller-revision-hash",
+        WorkloadKind::ReplicaSet | WorkloadKind::Job | WorkloadKind::CronJob | WorkloadKind::Pod => {
+            return all;
+        }
+    };
+    let name = root.at(&["metadata", "name"]).and_then(Node::scalar).unwrap_or_default();
+    all.insert(added.to_owned(), format!("hash-of-{name}"));
+    all
 }
 
 fn replicas(kind: WorkloadKind, spec: &Node) -> u32 {
@@ -208,13 +227,6 @@ fn surges(kind: WorkloadKind, spec: &Node) -> bool {
         WorkloadKind::DaemonSet => surge(spec.get("updateStrategy")).is_some_and(|surge| !zero(surge)),
         _ => false,
     }
-}
-
-/// Labels that a Node needs for hard topology spread constraints; constraints are hard by default.
-fn spread(object: &Object, spec: &Node) -> Vec<(String, Place)> {
-    let items = spec.get("topologySpreadConstraints").map(Node::items).unwrap_or_default();
-    let hard = items.iter().filter(|item| item.text_at("whenUnsatisfiable") != Some("ScheduleAnyway"));
-    hard.filter_map(|item| Some((item.text_at("topologyKey")?.to_owned(), object.place(item)))).collect()
 }
 
 fn host_ports(object: &Object, spec: &Node, host_network: bool) -> Vec<(i64, String, Place)> {

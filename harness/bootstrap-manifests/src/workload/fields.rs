@@ -96,7 +96,17 @@ const KNOWN: &[(&str, &[&str])] = &[
             "preferredDuringSchedulingIgnoredDuringExecution",
         ],
     ),
-    ("core/v1.PodAffinityTerm", &["labelSelector", "namespaces", "topologyKey", "namespaceSelector"]),
+    (
+        "core/v1.PodAffinityTerm",
+        &[
+            "labelSelector",
+            "namespaces",
+            "topologyKey",
+            "namespaceSelector",
+            "matchLabelKeys",
+            "mismatchLabelKeys",
+        ],
+    ),
     (
         "core/v1.PodAntiAffinity",
         &[

@@ -3,6 +3,7 @@
 use super::kind::WorkloadKind;
 use super::refs::Stage;
 use super::schedule::never_comes;
+use crate::accept::orphan;
 use crate::manifest::{Node, Object, Place};
 
 /// A setting of the manifests that keeps Pods from running, and how to fix it.
@@ -36,6 +37,9 @@ const LEAST_MEMORY: i128 = (1 << 20) * 1_000_000_000;
 pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hindrance> {
     let mut all = Vec::new();
     stopped(object, kind, &mut all);
+    if let Some((place, words)) = orphan(object) {
+        all.push(Hindrance::new(Stage::Creation, words, place, String::from("remove ownerReferences")));
+    }
     const MIRROR: &str = "kubernetes.io/config.mirror";
     let path = super::kind::template_path(kind);
     let annotations = object.node.at(path).and_then(|template| template.at(&["metadata", "annotations"]));
@@ -69,6 +73,17 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             since: 0,
             edit: None,
         });
+    }
+    const OS: &str = "kubernetes.io/os";
+    let pod_labels = object.node.at(path).and_then(|template| template.at(&["metadata", "labels"]));
+    if let Some(os) = pod_labels.and_then(|all| all.get(OS)).filter(|os| os.text() != Some("linux")) {
+        let shown = os.scalar().unwrap_or_default();
+        all.push(Hindrance::new(
+            Stage::Start,
+            format!("the kubelet of a Linux Node refuses Pods with the label {OS}: {shown}"),
+            object.place(os),
+            format!("remove the label {OS} from the template of the Pods, or write linux"),
+        ));
     }
     let on_host = spec.get("hostNetwork").and_then(Node::bool) == Some(true);
     let settings = spec.at(&["securityContext", "sysctls"]).map(Node::items).unwrap_or_default();

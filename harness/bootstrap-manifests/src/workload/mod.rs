@@ -1,8 +1,11 @@
 //! Workloads: the parts of a Pod template that decide whether its Pods are created, scheduled, started and can work.
 
+mod adoption;
+mod claims;
 mod container;
 mod extract;
 mod fields;
+mod flags;
 mod hindrance;
 mod kind;
 mod outside;
@@ -13,6 +16,7 @@ mod role;
 mod runtime_class;
 mod schedule;
 mod selector;
+mod spread;
 mod sub_path;
 mod taint;
 mod token;
@@ -28,6 +32,7 @@ pub use pods::Workload;
 pub use refs::{Ref, Stage};
 pub use role::{CcmDoubt, cloud_controllers};
 pub use selector::{Expression, Labels, Operator, Selector, Term, labels};
+pub use spread::Spread;
 pub use taint::{
     CONTROL_PLANE, MASTER, NETWORK_UNAVAILABLE, NOT_READY, Toleration, UNINITIALIZED, UNREACHABLE, borne,
 };

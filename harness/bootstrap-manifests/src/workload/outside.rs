@@ -3,6 +3,7 @@
 use super::hindrance::{each_container, identity};
 use super::kind::WorkloadKind;
 use super::schedule::never_comes;
+use crate::accept::orphan;
 use crate::manifest::{Node, Object, Place};
 use embedded_objects::billionths;
 
@@ -85,7 +86,8 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Cond
 fn owner(conditions: &mut Conditions, kind: WorkloadKind) {
     let root = &conditions.object.node;
     let owners = root.at(&["metadata", "ownerReferences"]).map(Node::items).unwrap_or_default();
-    if let Some(owner) = owners.first() {
+    // Others are deleted for certain.
+    if let Some(owner) = owners.first().filter(|_| orphan(conditions.object).is_none()) {
         let text = |key: &str| owner.text_at(key).unwrap_or_default();
         let words = format!(
             "its owner {}/{} exists with the uid '{}': an object without its owners is deleted",
@@ -241,7 +243,7 @@ fn pod(conditions: &mut Conditions, spec: &Node) {
         spec.get("runtimeClassName").filter(|class| class.text().is_some_and(|c| !c.is_empty()))
     {
         let name = class.text().unwrap_or_default();
-        conditions.add(class, format!("the Nodes' runtime has the handler of the RuntimeClass '{name}'"));
+        conditions.add(class, handler_of(name));
     }
     if let Some(users) = spec.get("hostUsers").filter(|users| users.bool() == Some(false)) {
         conditions.add(users, String::from("the Nodes support user namespaces for Pods (hostUsers: false)"));
@@ -263,6 +265,11 @@ fn pod(conditions: &mut Conditions, spec: &Node) {
             format!("its images can be pulled with the Secret '{name}', or without credentials"),
         );
     }
+}
+
+/// The condition that the Nodes have the handler of a class.
+pub(super) fn handler_of(class: &str) -> String {
+    format!("the Nodes' runtime has the handler of the RuntimeClass '{class}'")
 }
 
 /// Volumes of storage systems that Kubernetes' own drivers do not cover.
@@ -290,12 +297,37 @@ const NETWORK_VOLUMES: [&str; 21] = [
     "image",
 ];
 
+/// Folders that every machine of a cluster has.
+const FOLDERS: &[&str] = &[
+    "/etc",
+    "/etc/kubernetes",
+    "/etc/ssl",
+    "/opt",
+    "/run",
+    "/tmp",
+    "/usr/local",
+    "/var",
+    "/var/lib",
+    "/var/lib/kubelet",
+    "/var/log",
+    "/var/run",
+    "/var/tmp",
+];
+
+/// Whether the folder of a file is one that every machine has.
+fn has_known_folder(path: &str) -> bool {
+    path.rsplit_once('/').is_some_and(|(folder, _)| folder.is_empty() || FOLDERS.contains(&folder))
+}
+
 fn one_volume(conditions: &mut Conditions, volume: &Node) {
     if let Some(host) = volume.get("hostPath") {
         let path = host.text_at("path").unwrap_or_default();
         match host.text_at("type").unwrap_or_default() {
-            // The first two are created if they are missing, and without a type there is no check.
-            "" | "DirectoryOrCreate" | "FileOrCreate" => {}
+            // A missing folder is created, and without a type there is no check.
+            "" | "DirectoryOrCreate" => {}
+            // The file is created, but not its folder (`pkg/volume/hostpath`).
+            "FileOrCreate" if has_known_folder(path) => {}
+            "FileOrCreate" => conditions.add(host, format!("the folder of '{path}' exists on the Node")),
             kind => conditions.add(host, format!("'{path}' is a {kind} on the Node")),
         }
     }

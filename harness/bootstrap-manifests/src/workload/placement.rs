@@ -1,6 +1,6 @@
 //! Where Pods may run: node selectors, affinity and anti-affinity.
 
-use super::selector::{Expression, Selector, Term};
+use super::selector::{Expression, Labels, Operator, Selector, Term};
 use super::taint::{Effect, Toleration};
 use crate::manifest::{Node, Object, Place};
 
@@ -9,10 +9,10 @@ use crate::manifest::{Node, Object, Place};
 pub struct PodTerm {
     /// Which Pods; `None` matches none.
     pub selector: Option<Selector>,
-    /// In which namespaces; empty for the Pod's own.
+    /// In which namespaces. Without any, and without a selector of namespaces, in the Pod's own.
     pub namespaces: Vec<String>,
-    /// Whether all namespaces are meant.
-    pub everywhere: bool,
+    /// In the namespaces with these labels as well; the name is the only label of theirs that is known.
+    pub chosen: Option<Selector>,
     /// The Node label that defines 'the same place'.
     pub topology_key: String,
     /// Where the term is.
@@ -21,13 +21,13 @@ pub struct PodTerm {
 
 impl PodTerm {
     /// Whether Pods with these labels in this namespace are meant.
-    pub fn means(&self, own: &str, namespace: &str, labels: &super::Labels) -> bool {
-        let place = self.everywhere
-            || if self.namespaces.is_empty() {
-                own == namespace
-            } else {
-                self.namespaces.iter().any(|n| n == namespace)
-            };
+    pub fn means(&self, own: &str, namespace: &str, labels: &Labels) -> bool {
+        let named = Labels::from([("kubernetes.io/metadata.name".to_owned(), namespace.to_owned())]);
+        let place = match &self.chosen {
+            Some(chosen) => self.namespaces.iter().any(|n| n == namespace) || chosen.chooses(&named),
+            None if self.namespaces.is_empty() => own == namespace,
+            None => self.namespaces.iter().any(|n| n == namespace),
+        };
         place && self.selector.as_ref().is_some_and(|selector| selector.chooses(labels))
     }
 }
@@ -89,25 +89,45 @@ pub(super) fn node_affinity(object: &Object, spec: &Node) -> Option<Vec<Term>> {
 }
 
 /// Required terms under `podAffinity` or `podAntiAffinity`.
-pub(super) fn required_terms(object: &Object, spec: &Node, kind: &str) -> Vec<PodTerm> {
+pub(super) fn required_terms(object: &Object, spec: &Node, kind: &str, own: &Labels) -> Vec<PodTerm> {
     let path = ["affinity", kind, "requiredDuringSchedulingIgnoredDuringExecution"];
     let items = spec.at(&path).map(Node::items).unwrap_or_default();
-    items.iter().map(|item| pod_term(object, item)).collect()
+    items.iter().map(|item| pod_term(object, item, own)).collect()
 }
 
 /// Preferred terms under `podAntiAffinity`.
-pub(super) fn preferred_terms(object: &Object, spec: &Node) -> Vec<PodTerm> {
+pub(super) fn preferred_terms(object: &Object, spec: &Node, own: &Labels) -> Vec<PodTerm> {
     let path = ["affinity", "podAntiAffinity", "preferredDuringSchedulingIgnoredDuringExecution"];
     let items = spec.at(&path).map(Node::items).unwrap_or_default();
-    items.iter().filter_map(|item| item.get("podAffinityTerm")).map(|term| pod_term(object, term)).collect()
+    items
+        .iter()
+        .filter_map(|item| item.get("podAffinityTerm"))
+        .map(|term| pod_term(object, term, own))
+        .collect()
 }
 
-fn pod_term(object: &Object, item: &Node) -> PodTerm {
-    let namespaces = item.get("namespaces").map(Node::texts).unwrap_or_default();
+/// One term. The API server adds what `matchLabelKeys` and `mismatchLabelKeys` say to the selector: the values of the Pod's
+/// own labels, which its controller has completed.
+fn pod_term(object: &Object, item: &Node, own: &Labels) -> PodTerm {
+    let mut selector = Selector::read(item.get("labelSelector"));
+    for (field, operator) in [("matchLabelKeys", Operator::In), ("mismatchLabelKeys", Operator::NotIn)] {
+        for key in item.get(field).map(Node::texts).unwrap_or_default() {
+            if let (Some(selector), Some(value)) = (&mut selector, own.get(&key)) {
+                let place = Some(object.place(item));
+                selector.expressions.push(Expression {
+                    key,
+                    operator,
+                    values: vec![value.clone()],
+                    place,
+                    field: false,
+                });
+            }
+        }
+    }
     PodTerm {
-        selector: Selector::read(item.get("labelSelector")),
-        everywhere: namespaces.is_empty() && item.get("namespaceSelector").is_some_and(|n| !n.is_null()),
-        namespaces,
+        selector,
+        namespaces: item.get("namespaces").map(Node::texts).unwrap_or_default(),
+        chosen: Selector::read(item.get("namespaceSelector")),
         topology_key: item.text_at("topologyKey").unwrap_or_default().to_owned(),
         place: object.place(item),
     }

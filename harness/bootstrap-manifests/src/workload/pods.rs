@@ -7,6 +7,7 @@ use super::outside::Condition;
 use super::placement::PodTerm;
 use super::refs::Ref;
 use super::selector::{Labels, Term};
+use super::spread::Spread;
 use super::taint::{Effect, NETWORK_UNAVAILABLE, NOT_READY, Taint, Toleration, UNREACHABLE, borne};
 use crate::manifest::Place;
 
@@ -83,8 +84,8 @@ pub struct Workload {
     pub mounts_cni: bool,
     /// Node it is bound to by `nodeName`.
     pub node_name: Option<(String, Place)>,
-    /// Labels that a Node needs for a hard topology spread constraint.
-    pub spread: Vec<(String, Place)>,
+    /// Hard topology spread constraints.
+    pub spread: Vec<Spread>,
     /// The scheduler of its Pods, if it is not Kubernetes' own.
     pub scheduler: Option<(String, Place)>,
     /// Whether its Pods may preempt Pods of lower priority.
@@ -156,6 +157,12 @@ impl Workload {
     /// Whether the manifest contains a command line.
     pub fn has_arguments(&self) -> bool {
         self.containers.iter().any(|container| !container.init && !container.arguments.is_empty())
+    }
+
+    /// The labels of its Pods without those that its controller adds.
+    pub fn written_labels(&self) -> impl Iterator<Item = (&String, &String)> {
+        let added = ["pod-template-hash", "controller-revision-hash"];
+        self.labels.iter().filter(move |(key, _)| !added.contains(&key.as_str()))
     }
 
     /// Whether names are resolved by cluster DNS.

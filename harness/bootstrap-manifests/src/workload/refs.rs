@@ -15,6 +15,10 @@ pub enum Stage {
     Work,
     /// The program works but initialises no Nodes.
     Initialisation,
+    /// The program initialises no Nodes with a taint that stays, as control planes have.
+    TaintedNodes,
+    /// The program initialises no Nodes without a taint that stays.
+    UntaintedNodes,
 }
 
 /// A reference to an object.

@@ -3,6 +3,7 @@
 
 use super::hindrance::Hindrance;
 use super::kind::spec_path;
+use super::outside::handler_of;
 use super::placement::{node_selector, tolerations};
 use super::pods::Workload;
 use super::refs::Stage;
@@ -15,6 +16,10 @@ pub(super) fn apply(objects: &Objects, workload: &mut Workload) {
     let Some(class) = objects.of_kind("RuntimeClass").find(|class| Some(class.name.as_str()) == named) else {
         return;
     };
+    // containerd always has this handler.
+    if class.node.text_at("handler") == Some("runc") {
+        workload.conditions.retain(|condition| condition.words != handler_of(&class.name));
+    }
     if let Some(scheduling) = class.node.get("scheduling") {
         for (key, value, place) in node_selector(class, scheduling) {
             match workload.node_selector.iter().find(|(own, ..)| *own == key) {

@@ -11,8 +11,8 @@ use crate::manifest::{Node, Object, Objects, Place};
 pub const FOLDER: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 /// Audiences of tokens that the API server of kubeadm accepts.
-const AUDIENCES: &[&str] =
-    &["", "https://kubernetes.default.svc.cluster.local", "https://kubernetes.default.svc", "kubernetes"];
+/// (`--api-audiences` is by default the issuer.)
+const AUDIENCES: &[&str] = &["", "https://kubernetes.default.svc.cluster.local"];
 
 /// Whether the Pods get no usable token although they need one. `account` is the setting of the service account, which
 /// the Pod's overrides. A volume of the Pod at the usual path replaces the one that admission adds.
@@ -27,6 +27,12 @@ pub(super) fn without_token(
     if let Some(mount) = mounted.first() {
         let (words, advice) = fault_of(objects, object, spec, mount)?;
         return Some(Hindrance::new(Stage::Work, words, object.place(mount), advice));
+    }
+    if let Some(mount) = containers.iter().find_map(|container| sealed(spec, container)) {
+        let path = mount.text_at("mountPath").unwrap_or_default();
+        let words = format!("the token has to be mounted below {path}, which is mounted read-only");
+        let advice = format!("mount '{}' elsewhere", mount.text_at("name").unwrap_or_default());
+        return Some(Hindrance::new(Stage::Start, words, object.place(mount), advice));
     }
     let field = "automountServiceAccountToken";
     let own = spec.get(field).and_then(Node::bool).map(|mounts| (mounts, object.place_of(spec, field)));
@@ -66,6 +72,22 @@ fn mount_at_folder(container: &Node) -> Option<&Node> {
     mounts
         .iter()
         .find(|mount| mount.text_at("mountPath").is_some_and(|path| path.trim_end_matches('/') == FOLDER))
+}
+
+/// A read-only mount above the usual path in which the runtime cannot create that path. A kubelet does so only in volumes
+/// whose files it writes itself (`pkg/volume/util/nested_volumes.go`).
+fn sealed<'n>(spec: &Node, container: &'n Node) -> Option<&'n Node> {
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    let is_empty = |name: Option<&str>| {
+        let volume = volumes.iter().find(|volume| volume.text_at("name") == name);
+        volume.is_some_and(|volume| volume.get("emptyDir").is_some())
+    };
+    let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
+    mounts.iter().find(|mount| {
+        let path = mount.text_at("mountPath").unwrap_or_default().trim_end_matches('/');
+        let above = FOLDER.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+        above && mount.get("readOnly").and_then(Node::bool) == Some(true) && is_empty(mount.text_at("name"))
+    })
 }
 
 /// What the volume at the usual path lacks, and the remedy.

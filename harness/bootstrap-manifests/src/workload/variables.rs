@@ -1,9 +1,12 @@
 //! Environment variables that come from ConfigMaps or from the Pod itself, and `$(NAME)` in command lines, as the kubelet
 //! replaces it.
 
-use super::kind::spec_path;
+use super::hindrance::Hindrance;
+use super::kind::{Role, spec_path};
+use super::outside::Condition;
 use super::pods::Workload;
-use crate::manifest::{Node, Object, Objects};
+use super::refs::Stage;
+use crate::manifest::{Node, Object, Objects, Place};
 
 /// Fills in the variables of a workload whose values are in the manifests, and replaces them in its command lines. A
 /// variable without a known value stays as it is written.
@@ -14,12 +17,7 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
         .into_iter()
         .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default());
     for (container, node) in workload.containers.iter_mut().zip(nodes) {
-        for item in node.get("env").map(Node::items).unwrap_or_default() {
-            let name = item.text_at("name").unwrap_or_default();
-            if let Some(value) = item.get("valueFrom").and_then(|from| value_of(objects, object, from)) {
-                container.env.push((name.to_owned(), value, object.place(item)));
-            }
-        }
+        let mut all: Vec<(String, String, Place)> = Vec::new();
         for item in node.get("envFrom").map(Node::items).unwrap_or_default() {
             let prefix = item.text_at("prefix").unwrap_or_default();
             let name = item.at(&["configMapRef", "name"]).and_then(Node::text);
@@ -28,19 +26,64 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
                 let name = format!("{prefix}{}", entry.key);
                 let stated = container.env_names.contains(&name);
                 if let Some(value) = entry.value.scalar().filter(|_| !stated) {
-                    container.env.push((name, value, object.place(item)));
+                    all.push((name, value, object.place(item)));
                 }
             }
         }
         // The value of a variable may use those before it.
-        for at in 0..container.env.len() {
-            let (before, rest) = container.env.split_at_mut(at);
-            if let Some((_, value, _)) = rest.first_mut() {
-                *value = expanded(value, before);
+        for item in node.get("env").map(Node::items).unwrap_or_default() {
+            let name = item.text_at("name").unwrap_or_default().to_owned();
+            let written = item.get("value").and_then(Node::scalar).map(|value| expanded(&value, &all));
+            let value =
+                written.or_else(|| item.get("valueFrom").and_then(|from| value_of(objects, object, from)));
+            if let Some(value) = value {
+                all.push((name, value, object.place(item)));
             }
         }
+        container.env = all;
         for (argument, _) in &mut container.arguments {
             *argument = expanded(argument, &container.env);
+        }
+    }
+}
+
+/// Endings of the names of variables without whose value a program cannot work.
+const NEEDED: &[&str] = &["ENDPOINT", "URL", "HOST", "ADDRESS", "SERVER", "TOKEN", "FILE", "PATH", "CONFIG"];
+
+/// Records the variables that are used before they are defined: the kubelet leaves `$(NAME)` as it is
+/// (`makeEnvironmentVariables`).
+pub(super) fn not_replaced(objects: &Objects, workload: &mut Workload) {
+    let Some(object) = workload.object.map(|index| &objects.all[index]) else { return };
+    let Some(spec) = object.node.at(spec_path(workload.kind)) else { return };
+    if !matches!(workload.role, Role::Ccm | Role::NodeManager) {
+        return;
+    }
+    for container in spec.get("containers").map(Node::items).unwrap_or_default() {
+        let items = container.get("env").map(Node::items).unwrap_or_default();
+        // Variables of Services are there from the start.
+        let of_service =
+            |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
+        let defined = |name: &str| {
+            let position = items.iter().position(|item| item.text_at("name") == Some(name));
+            position.filter(|_| !of_service(name))
+        };
+        for (at, item) in items.iter().enumerate() {
+            let value = item.get("value").and_then(Node::scalar).unwrap_or_default();
+            let used = value.split("$(").skip(1).filter_map(|rest| rest.split_once(')'));
+            let mut late = used.filter(|(name, _)| defined(name).is_some_and(|other| other >= at));
+            let Some((later, _)) = late.next() else { continue };
+            let name = item.text_at("name").unwrap_or_default();
+            let place = object.place(item);
+            if NEEDED.iter().any(|ending| name.to_uppercase().ends_with(ending)) {
+                let words = format!(
+                    "the variable {name} uses $({later}), which is defined after it, so that it is not replaced"
+                );
+                let advice = format!("define {later} before {name}");
+                workload.hindrances.push(Hindrance::new(Stage::Work, words, place, advice));
+            } else {
+                let words = format!("it works with the variable {name} in which $({later}) is not replaced");
+                workload.conditions.push(Condition { words, place });
+            }
         }
     }
 }

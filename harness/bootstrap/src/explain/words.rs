@@ -89,6 +89,7 @@ pub(crate) fn name(model: &Model, fact: usize) -> String {
         Fact::DnsAnswers(n) => format!("cluster DNS on Node {}", node(n)),
         Fact::DnsRuns => String::from("cluster DNS"),
         Fact::StorageWorks => String::from("the storage system"),
+        Fact::OrdinaryPods => String::from("ordinary Pods"),
         Fact::WebhookAnswers(k) => model.set.webhooks[k as usize].title.clone(),
         Fact::Serves(w)
         | Fact::Works(w, _)
@@ -124,6 +125,7 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
         },
         Fact::DnsRuns => format!("cluster DNS is {}", wait.what),
         Fact::StorageWorks => format!("the storage system runs as Pods and waits for {}", wait.what),
+        Fact::OrdinaryPods => format!("ordinary Pods cannot be created without {}", wait.what),
         Fact::WebhookAnswers(k) => wait.webhook(k),
         Fact::Never(_) => wait.what,
     }

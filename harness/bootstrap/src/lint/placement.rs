@@ -100,9 +100,9 @@ fn spread(linted: &Linted, report: &mut Report) {
         format!("replicas of {} can run on the same Node", linted.title())
     };
     let own_labels: String =
-        workload.labels.iter().map(|(key, value)| format!("      {key}: {value}\n")).collect();
+        workload.written_labels().map(|(key, value)| format!("      {key}: {value}\n")).collect();
     let labels: String =
-        workload.labels.iter().map(|(key, value)| format!("            {key}: {value}\n")).collect();
+        workload.written_labels().map(|(key, value)| format!("            {key}: {value}\n")).collect();
     report.add(
         ("BOOT-LINT-09", Level::Should),
         workload.affinity_place.clone(),

@@ -47,6 +47,11 @@ pub(super) fn refused_objects(checked: &Checked, report: &mut Report) {
         let what = format!("{}: {}", own.title, own.what);
         report.add(("BOOT-API", Level::Must), own.place.clone(), what, REFUSES, None);
     }
+    for own in &checked.set.orphans {
+        let what = format!("{}: {}", own.title, own.what);
+        let why = "the garbage collector deletes objects whose owner does not exist";
+        report.add(("BOOT-API", Level::Must), own.place.clone(), what, why, None);
+    }
     for field in &checked.set.unknown {
         let title = bootstrap_manifests::accept::title(&checked.objects.all[field.object]);
         let what = format!("{title}: Kubernetes has no field {}", field.path);
@@ -79,7 +84,11 @@ pub(super) fn missing(linted: &Linted, report: &mut Report) {
         let then = match reference.stage {
             Stage::Creation => "no Pod is created",
             Stage::Scheduling => "the Pod stays Pending",
-            Stage::Start | Stage::Work | Stage::Initialisation => "the container is not started",
+            Stage::Start
+            | Stage::Work
+            | Stage::Initialisation
+            | Stage::TaintedNodes
+            | Stage::UntaintedNodes => "the container is not started",
         };
         let key = reference.key.as_ref().map(|key| format!(" with the key '{key}'")).unwrap_or_default();
         let what = format!(

@@ -2,7 +2,7 @@
 
 use bootstrap_manifests::known::{Truth, Webhook};
 use bootstrap_manifests::manifest::Objects;
-use bootstrap_manifests::workload::Workload;
+use bootstrap_manifests::workload::{Stage, Workload};
 
 /// The webhooks that are sent requests about one workload, or by it, by kind of request.
 #[derive(Clone, Debug, Default)]
@@ -15,8 +15,10 @@ pub(crate) struct Asked {
     pub(crate) tokens: Vec<usize>,
     /// The first write of its Lease.
     pub(crate) leases: Vec<usize>,
-    /// Updates of Nodes by it.
-    pub(crate) nodes: Vec<usize>,
+    /// Updates by it of Nodes with a taint that stays.
+    pub(crate) tainted_nodes: Vec<usize>,
+    /// Updates by it of Nodes without one.
+    pub(crate) untainted_nodes: Vec<usize>,
     /// Updates of the status of Nodes by it.
     pub(crate) statuses: Vec<usize>,
 }
@@ -30,8 +32,8 @@ impl Asked {
 
     /// Takes a webhook out, as if it failed open.
     pub(crate) fn forget(&mut self, hook: usize) {
-        let Asked { creation, bindings, tokens, leases, nodes, statuses } = self;
-        for list in [creation, bindings, tokens, leases, nodes, statuses] {
+        let Asked { creation, bindings, tokens, leases, tainted_nodes, untainted_nodes, statuses } = self;
+        for list in [creation, bindings, tokens, leases, tainted_nodes, untainted_nodes, statuses] {
             list.retain(|own| *own != hook);
         }
     }
@@ -41,22 +43,29 @@ impl Asked {
         for (index, hook) in hooks.iter().enumerate() {
             let first = workload.object.is_some_and(|own| hook.object < own);
             let all = [
-                (hook.sees_creation(objects, workload, first), &mut asked.creation),
-                (hook.sees_bindings(objects, workload), &mut asked.bindings),
-                (hook.sees_tokens(objects, workload), &mut asked.tokens),
-                (hook.sees_leases(objects, workload), &mut asked.leases),
-                (hook.sees_nodes(objects, workload), &mut asked.nodes),
-                (hook.sees_statuses(objects, workload), &mut asked.statuses),
+                (Stage::Creation, hook.sees_creation(objects, workload, first), &mut asked.creation),
+                (Stage::Scheduling, hook.sees_bindings(objects, workload), &mut asked.bindings),
+                (Stage::Start, hook.sees_tokens(objects, workload), &mut asked.tokens),
+                (Stage::Work, hook.sees_leases(objects, workload), &mut asked.leases),
+                (Stage::TaintedNodes, hook.sees_nodes(objects, workload, true), &mut asked.tainted_nodes),
+                (
+                    Stage::UntaintedNodes,
+                    hook.sees_nodes(objects, workload, false),
+                    &mut asked.untainted_nodes,
+                ),
+                (Stage::Initialisation, hook.sees_statuses(objects, workload), &mut asked.statuses),
             ];
-            let mut depends = false;
-            for (truth, list) in all {
+            let (mut depends, mut refused) = (false, Vec::new());
+            for (stage, truth, list) in all {
                 match truth {
                     Truth::Yes => list.push(index),
                     Truth::Unknown => depends = true,
                     Truth::No => {}
+                    Truth::Fails => refused.push(hook.fails(stage)),
                 }
                 depends |= truth == Truth::Yes && hook.backends.is_none();
             }
+            workload.hindrances.extend(refused);
             let condition = hook.allows();
             if depends && !workload.conditions.iter().any(|known| known.words == condition.words) {
                 workload.conditions.push(condition);

@@ -7,8 +7,8 @@ use bootstrap_manifests::cluster::{Cluster, Machine, Topology};
 use bootstrap_manifests::known::{
     ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, webhooks,
 };
-use bootstrap_manifests::manifest::{Objects, Place};
-use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, workloads};
+use bootstrap_manifests::manifest::{Object, Objects, Place};
+use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, WorkloadKind, workloads};
 use std::collections::HashMap;
 
 /// The contents of the manifests, independent of the cluster.
@@ -27,6 +27,10 @@ pub(crate) struct Set {
     pub(crate) cloud_by_name: Option<bool>,
     /// Objects other than workloads that the API server refuses.
     pub(crate) refused: Vec<Refused>,
+    /// Objects other than workloads that the garbage collector deletes.
+    pub(crate) orphans: Vec<Refused>,
+    /// The webhooks that are sent the creation of ordinary Pods.
+    pub(crate) ordinary: Vec<usize>,
     /// Fields that Kubernetes does not know.
     pub(crate) unknown: Vec<accept::UnknownField>,
     /// Whether a program outside of the manifests initialises Nodes (`--assume NodeManager/NAME`).
@@ -51,8 +55,11 @@ impl Set {
     pub(crate) fn new(objects: &Objects, assumed: &Assumed, ccm: Option<&str>) -> Set {
         let answer = accept::answer(objects);
         let refused_ones: Vec<usize> = answer.refusals.iter().map(|refusal| refusal.object).collect();
+        let orphans = orphans(objects);
+        let gone =
+            refused_ones.iter().copied().chain(orphans.iter().map(|own| own.object)).collect::<Vec<_>>();
         // kubectl goes on after an object that is refused.
-        let applied = objects.applied(&refused_ones);
+        let applied = objects.applied(&gone);
         let mut all = workloads(&applied, &refused_ones);
         if let Some(named) = ccm {
             for workload in &mut all {
@@ -72,6 +79,7 @@ impl Set {
             match all.iter_mut().find(|workload| workload.object == Some(object)) {
                 Some(workload) => workload.refused.push((place, what, hint)),
                 None => {
+                    unchanged(objects, &titles.all[object], &place, &mut all);
                     refused.push(Refused { object, title: accept::title(&titles.all[object]), what, place });
                 }
             }
@@ -105,7 +113,9 @@ impl Set {
             node_manager: assumed.any("NodeManager"),
             api_servers: all.iter().map(|w| api_server(objects, w)).collect(),
             refused,
+            orphans,
             unknown: answer.unknown,
+            ordinary: (0..hooks.len()).filter(|hook| hooks[*hook].sees_ordinary_pods(objects)).collect(),
             webhooks: hooks,
             workloads: all,
         }
@@ -129,6 +139,37 @@ impl Set {
     /// Whether the manifests contain a network plugin.
     pub(crate) fn brings_cni(&self) -> bool {
         self.workloads.iter().any(|workload| workload.role == Role::Cni)
+    }
+}
+
+/// Objects other than workloads that name an owner.
+fn orphans(objects: &Objects) -> Vec<Refused> {
+    let of_workload = |object: &Object| WorkloadKind::parse(&object.api_version, &object.kind).is_some();
+    let all = objects.all.iter().enumerate().filter(|(_, object)| !of_workload(object));
+    let orphan = |(index, object): (usize, &Object)| {
+        let (place, what) = accept::orphan(object)?;
+        Some(Refused { object: index, title: accept::title(object), what, place })
+    };
+    all.filter_map(orphan).collect()
+}
+
+/// Records that workloads use a ConfigMap or a Secret as it was before a change that is refused.
+fn unchanged(applied: &Objects, change: &Object, place: &Place, workloads: &mut [Workload]) {
+    let is_there = applied.find(&change.kind, &change.namespace, &change.name).is_some();
+    if !is_there || !matches!(change.kind.as_str(), "ConfigMap" | "Secret") {
+        return;
+    }
+    for workload in workloads {
+        let uses = workload.refs.iter().any(|own| {
+            own.kind == change.kind && own.namespace == change.namespace && own.name == change.name
+        });
+        if uses {
+            let words = format!(
+                "it works with {}/{} as it was before document {}, which is refused",
+                change.kind, change.name, change.document
+            );
+            workload.conditions.push(Condition { words, place: place.clone() });
+        }
     }
 }
 
@@ -182,6 +223,7 @@ impl<'a> Model<'a> {
             model.node(node);
         }
         model.storage();
+        model.ordinary_pods();
         for workload in 0..set.workloads.len() {
             model.workload(workload, webhooks_first);
         }
@@ -238,6 +280,17 @@ impl<'a> Model<'a> {
     pub(super) fn goal(&mut self, fact: Fact) {
         let fact = self.fact(fact);
         self.goals.push(fact);
+    }
+
+    /// An ordinary Pod has to run if some Node has no taint that stays.
+    fn ordinary_pods(&mut self) {
+        let set = self.set;
+        if set.ordinary.is_empty() || self.machines.iter().all(|machine| !machine.taints.is_empty()) {
+            return;
+        }
+        let body = set.ordinary.iter().map(|hook| self.answer_of(*hook)).collect();
+        self.rule(Fact::OrdinaryPods, body);
+        self.goal(Fact::OrdinaryPods);
     }
 
     /// Provisioners and CSI drivers are Pods that wait for an initialised, Ready Node.
@@ -298,11 +351,16 @@ impl<'a> Model<'a> {
             let mut body = vec![self.needs(works)];
             body.extend(self.right(w, Need::Initialise, "initialise Nodes"));
             body.extend(self.hindrances(w, Stage::Initialisation));
+            let tainted = !self.machines[node].taints.is_empty();
+            let of_kind = if tainted { Stage::TaintedNodes } else { Stage::UntaintedNodes };
+            body.extend(self.hindrances(w, of_kind));
             for hook in 0..self.set.webhooks.len() {
                 let own = &self.set.webhooks[hook];
                 // A selector is tried on the Node before and after the change, which adds the labels of the cloud.
                 let chosen = own.chooses(&self.machines[node].labels) || own.chooses(&after);
-                if self.set.asked[w].nodes.contains(&hook) && chosen {
+                let asked = &self.set.asked[w];
+                let asked = if tainted { &asked.tainted_nodes } else { &asked.untainted_nodes };
+                if asked.contains(&hook) && chosen {
                     body.push(self.answer_of(hook));
                 }
             }

@@ -6,7 +6,7 @@ use bootstrap_manifests::cluster::{CLOUD_LABELS, CloudEndpoint};
 use bootstrap_manifests::known::{ApiServer, Need};
 use bootstrap_manifests::manifest::Place;
 use bootstrap_manifests::workload::{
-    Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, WorkloadKind, borne, image_fault,
+    Effect, Expression, Operator, PodTerm, Role, Stage, Term, Workload, borne, image_fault,
 };
 
 /// Ports of the host that programs of a kubeadm Node use: number, program, whether on control planes only.
@@ -98,9 +98,6 @@ impl Model<'_> {
             }
         }
         body.extend(self.kept_off(index, node));
-        if workload.kind == WorkloadKind::Pod && workload.node_name.is_some() {
-            return self.rule(Fact::Schedulable(w, n), body);
-        }
         for (key, value, place) in &workload.node_selector {
             let wanted = Expression {
                 key: key.clone(),
@@ -111,17 +108,13 @@ impl Model<'_> {
             };
             body.extend(self.label(index, node, &wanted));
         }
-        for (key, place) in &workload.spread {
-            let wanted = Expression {
-                key: key.clone(),
-                operator: Operator::Exists,
-                values: Vec::new(),
-                place: Some(place.clone()),
-                field: false,
-            };
-            body.extend(self.label(index, node, &wanted));
+        // What `nodeName` bypasses with the scheduler; the kubelet itself compares selector and node affinity.
+        if workload.node_name.is_none() {
+            for constraint in &workload.spread {
+                body.extend(self.spread(index, node, constraint));
+            }
+            body.extend(self.hindrances(index, Stage::Scheduling));
         }
-        body.extend(self.hindrances(index, Stage::Scheduling));
         for reference in self.set.missing[index].iter().filter(|r| r.stage == Stage::Scheduling) {
             let words = format!("{} does not exist", reference.title());
             body.push(self.never(words, Some(reference.place.clone()), Some(provide(w, reference))));
@@ -129,7 +122,7 @@ impl Model<'_> {
         if let Some(place) = workload.storage.first() {
             body.push(self.needs_at(Fact::StorageWorks, place.clone(), Some(Change::DropStorage(w))));
         }
-        for term in &workload.near {
+        for term in workload.near.iter().filter(|_| workload.node_name.is_none()) {
             body.extend(self.near(index, node, term));
         }
         let Some(terms) = &workload.node_affinity else {
@@ -159,7 +152,7 @@ impl Model<'_> {
             let words = format!("port {port} of the host is taken by the static Pod {owner}");
             body.push(self.never(words, Some(place.clone()), Some(Change::Port(w))));
         }
-        for term in &workload.apart {
+        for term in workload.apart.iter().filter(|_| workload.node_name.is_none()) {
             if let Some(pod) = self.static_pod(workload, node, term) {
                 let words = format!("anti-affinity keeps it away from the Pod {}", pod.name);
                 let change = Change::DropPodAffinity(w);
@@ -179,7 +172,7 @@ impl Model<'_> {
     }
 
     /// What a requirement on a Node's label waits for; `None` if the label is already there.
-    fn label(&mut self, index: usize, node: usize, wanted: &Expression) -> Option<Premise> {
+    pub(super) fn label(&mut self, index: usize, node: usize, wanted: &Expression) -> Option<Premise> {
         let (w, machine) = (number(index), &self.machines[node]);
         let value = if wanted.field { Some(&machine.name) } else { machine.labels.get(&wanted.key) };
         if wanted.holds(value) {

@@ -24,6 +24,8 @@ pub(crate) enum Fact {
     DnsRuns,
     /// Volumes can be provisioned.
     StorageWorks,
+    /// Ordinary Pods are created.
+    OrdinaryPods,
     /// The webhook can be reached.
     WebhookAnswers(u32),
     /// Pods of the workload are created.

@@ -10,6 +10,7 @@ mod build_pods;
 mod explore;
 mod fact;
 mod reduce;
+mod spread;
 mod static_pods;
 mod verdict;
 

@@ -39,6 +39,8 @@ impl Set {
             asked: kept.iter().map(|w| self.asked[*w].clone()).collect(),
             cloud_by_name: self.cloud_by_name,
             refused: self.refused.clone(),
+            orphans: self.orphans.clone(),
+            ordinary: self.ordinary.clone(),
             unknown: self.unknown.clone(),
             node_manager: self.node_manager,
             api_servers: kept.iter().map(|w| self.api_servers[*w].clone()).collect(),

@@ -14,6 +14,12 @@ pub(super) struct StaticPod {
     control_planes_only: bool,
 }
 
+impl StaticPod {
+    pub(super) fn labels(&self) -> Labels {
+        self.labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+}
+
 const ALL: &[StaticPod] = &[
     StaticPod {
         name: "kube-apiserver",
@@ -58,7 +64,7 @@ const PORTS_SINCE: u32 = 34;
 
 impl Model<'_> {
     /// The Pods of the cluster on a Node.
-    fn present(&self, node: usize) -> impl Iterator<Item = &'static StaticPod> {
+    pub(super) fn present(&self, node: usize) -> impl Iterator<Item = &'static StaticPod> {
         let (proxy, kindnet) = (
             self.cluster.kube_proxy == KubeProxy::Yes,
             self.cluster.cni == Cni::Kindnet && !self.set.brings_cni(),
@@ -81,11 +87,7 @@ impl Model<'_> {
         let place = |node: usize| self.machines[node].labels.get(&term.topology_key);
         let own = place(node)?;
         (0..self.machines.len()).filter(|other| place(*other) == Some(own)).find_map(|other| {
-            self.present(other).find(|pod| {
-                let labels: Labels =
-                    pod.labels.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
-                term.means(&workload.namespace, "kube-system", &labels)
-            })
+            self.present(other).find(|pod| term.means(&workload.namespace, "kube-system", &pod.labels()))
         })
     }
 

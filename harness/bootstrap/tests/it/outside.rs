@@ -108,9 +108,9 @@ fn facts_outside_the_manifests_are_named_conditions() {
     boots_if(
         &changed(
             "  name: reference-ccm\n  namespace: kube-system\n  labels:",
-            "  name: reference-ccm\n  ownerReferences: [{apiVersion: v1, kind: ConfigMap, name: own, uid: u}]\n  namespace: kube-system\n  labels:",
+            "  name: reference-ccm\n  ownerReferences: [{apiVersion: acme.example/v1, kind: Cloud, name: own, uid: u}]\n  namespace: kube-system\n  labels:",
         ),
-        "its owner ConfigMap/own exists",
+        "its owner Cloud/own exists",
     );
     boots_if(
         &format!(
@@ -124,7 +124,7 @@ fn facts_outside_the_manifests_are_named_conditions() {
 #[test]
 fn objects_other_than_the_workload_may_block_it() {
     let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: q, namespace: kube-system}\n\
-                 spec: {hard: {pods: '2'}, scopes: [CrossNamespacePodAffinity]}\n";
+                 spec: {hard: {pods: '2'}, scopes: [VolumeAttributesClass]}\n";
     boots_if(&with_document(quota), "ResourceQuota/q allows its Pods");
     let policy = "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {name: p}\n\
                   spec:\n  matchConstraints: {resourceRules: [{apiGroups: [''], apiVersions: [v1], resources: [pods], \

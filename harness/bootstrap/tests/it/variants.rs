@@ -4,6 +4,7 @@
 mod addresses;
 mod admission;
 mod api_server;
+mod details;
 mod leases;
 mod limits;
 mod mixed;

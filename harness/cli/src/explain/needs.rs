@@ -7,7 +7,7 @@ use harness_core::check::{Capability, Facility};
 use harness_testkit::Check;
 
 /// The backends whose clusters the harness creates.
-pub const OURS: &[BackendKind] = &[BackendKind::Kind, BackendKind::Embedded];
+pub(crate) const OURS: &[BackendKind] = &[BackendKind::Kind, BackendKind::Embedded];
 
 /// The explanation of a facility or a capability; `None` for another name.
 pub(super) fn explanation(all: &[&Check], id: &str) -> Option<String> {

@@ -116,7 +116,7 @@ fn admission_policies() {
     );
     never_boots(
         &before(&policy("apiGroups: [''], resources: [nodes], operations: [UPDATE]", "false", "Deny")),
-        "denies its writes",
+        "denies its updates of Nodes with taints",
     );
     // The first leader creates its Lease, and works until it should have renewed it.
     let leases = |operation: &str| {

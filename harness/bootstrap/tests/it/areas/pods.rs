@@ -102,18 +102,20 @@ fn a_missing_secret_is_answered_at_once() {
 
 #[test]
 fn runtime_classes_and_profiles() {
-    let class = |more: &str| {
+    let of = |handler: &str, more: &str| {
         format!(
-            "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {{name: box}}\nhandler: runc\n{more}---\n"
+            "apiVersion: node.k8s.io/v1\nkind: RuntimeClass\nmetadata: {{name: box}}\nhandler: {handler}\n{more}---\n"
         )
     };
+    let class = |more: &str| of("runc", more);
     fn with(before: &str) -> Parts<'_> {
         Parts { before, spec: "      runtimeClassName: box\n", ..Parts::default() }
     }
     let handler = "has the handler of the RuntimeClass 'box'";
-    boots_if(&with(&class("")), handler);
-    boots_if(&with(&class("scheduling: {nodeSelector: {kubernetes.io/os: linux}}\n")), handler);
-    boots_if(&with(&class("overhead: {podFixed: {memory: 100Mi}}\n")), handler);
+    boots_if(&with(&of("gvisor", "")), handler);
+    boots(&with(&class("")));
+    boots(&with(&class("scheduling: {nodeSelector: {kubernetes.io/os: linux}}\n")));
+    boots(&with(&class("overhead: {podFixed: {memory: 100Mi}}\n")));
     boots_if(&with(&class("overhead: {podFixed: {memory: 1Ti}}\n")), "with the overhead of RuntimeClass/box");
     never_boots(&with(&class("scheduling: {nodeSelector: {box: 'yes'}}\n")), "box=yes");
     never_boots(

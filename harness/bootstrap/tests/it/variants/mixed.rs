@@ -131,7 +131,7 @@ fn runtime_classes_and_nodes() {
         ),
     ]);
     super::all(
-        bootstrap::Outcome::BootsIf,
+        bootstrap::Outcome::Boots,
         &[
             ("Nodes that are there", class("scheduling: {nodeSelector: {kubernetes.io/os: linux}}", "")),
             (
