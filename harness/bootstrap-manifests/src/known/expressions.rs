@@ -5,20 +5,13 @@ use super::Assumed;
 use super::evaluation::{Truth, truth};
 use super::matching::{Rules, namespace_labels};
 use super::request::Request;
-use crate::manifest::{Node, Object, Objects};
+use crate::manifest::{Node, Object, Objects, Place};
 use crate::workload::{Condition, Hindrance, Labels, Selector, Stage, Workload, mounts_token};
 
 /// Records what the policies of the manifests do with the workload.
 pub(super) fn apply(objects: &Objects, assumed: &Assumed, workload: &mut Workload) {
     for policy in objects.of_kind("ValidatingAdmissionPolicy") {
-        // Without a binding that denies, a policy has no effect.
-        let bindings = objects.of_kind("ValidatingAdmissionPolicyBinding").filter(|binding| {
-            let named = binding.node.at(&["spec", "policyName"]).and_then(Node::text);
-            let actions =
-                binding.node.at(&["spec", "validationActions"]).map(Node::texts).unwrap_or_default();
-            named == Some(policy.name.as_str()) && actions.iter().any(|action| action == "Deny")
-        });
-        for binding in bindings {
+        for binding in bindings(objects, policy) {
             let mut all = checked(objects, policy, binding, workload);
             all.sort_by_key(|(checked, _)| *checked);
             for (checked, request) in all {
@@ -31,6 +24,32 @@ pub(super) fn apply(objects: &Objects, assumed: &Assumed, workload: &mut Workloa
             }
         }
     }
+}
+
+/// The policies that deny the creation of an ordinary Pod in the namespace `default`, for certain.
+pub fn denied_ordinary_pods(objects: &Objects, assumed: &Assumed) -> Vec<(String, Place)> {
+    let denies = |policy: &&Object| {
+        bindings(objects, policy).any(|binding| {
+            let request = Request::ordinary_pod(objects);
+            let parameters = parameters((objects, assumed), policy, binding, Some("default"));
+            let scope = Scope { policy, binding };
+            scope.in_namespace(objects, "default")
+                && scope.chooses("objectSelector", &Labels::new())
+                && scope.has(&|rules| rules.pods())
+                && answer(policy, &request, parameters) == (Truth::Yes, Truth::No)
+        })
+    };
+    let denying = objects.of_kind("ValidatingAdmissionPolicy").filter(denies);
+    denying.map(|policy| (format!("ValidatingAdmissionPolicy/{}", policy.name), policy.at())).collect()
+}
+
+/// The bindings of a policy that deny. Without one it has no effect.
+fn bindings<'o>(objects: &'o Objects, policy: &Object) -> impl Iterator<Item = &'o Object> {
+    objects.of_kind("ValidatingAdmissionPolicyBinding").filter(|binding| {
+        let named = binding.node.at(&["spec", "policyName"]).and_then(Node::text);
+        let actions = binding.node.at(&["spec", "validationActions"]).map(Node::texts).unwrap_or_default();
+        named == Some(policy.name.as_str()) && actions.iter().any(|action| action == "Deny")
+    })
 }
 
 /// What a binding does about the parameters of its policy.
@@ -100,19 +119,10 @@ fn checked(
     workload: &Workload,
 ) -> Vec<(Checked, Request)> {
     let mut all = Vec::new();
-    let Some(constraints) = policy.node.at(&["spec", "matchConstraints"]) else { return all };
-    let own = binding.node.at(&["spec", "matchResources"]);
-    let chooses =
-        |field: &str, labels: &Labels| chosen(Some(constraints), field, labels) && chosen(own, field, labels);
-    let in_namespace = |name: &str| chooses("namespaceSelector", &namespace_labels(objects, name));
-    let has = |check: &dyn Fn(&Rules<'_>) -> bool| {
-        let listed = Rules::of(constraints.get("resourceRules"));
-        let narrowed =
-            own.and_then(|own| own.get("resourceRules")).is_none_or(|rules| check(&Rules::of(Some(rules))));
-        let excluded =
-            constraints.get("excludeResourceRules").is_some_and(|rules| check(&Rules::of(Some(rules))));
-        check(&listed) && narrowed && !excluded
-    };
+    let scope = Scope { policy, binding };
+    let chooses = |field: &str, labels: &Labels| scope.chooses(field, labels);
+    let in_namespace = |name: &str| scope.in_namespace(objects, name);
+    let has = |check: &dyn Fn(&Rules<'_>) -> bool| scope.has(check);
     if in_namespace(&workload.namespace) {
         if chooses("objectSelector", &workload.labels) && has(&|rules| rules.pods()) {
             all.push((Checked::Creation, Request::pod(objects, workload)));
@@ -148,20 +158,47 @@ fn checked(
     all
 }
 
+/// The requests that a policy is about, narrowed by one of its bindings.
+struct Scope<'o> {
+    policy: &'o Object,
+    binding: &'o Object,
+}
+
+impl Scope<'_> {
+    fn constraints(&self) -> Option<&Node> {
+        self.policy.node.at(&["spec", "matchConstraints"])
+    }
+
+    fn narrowed(&self) -> Option<&Node> {
+        self.binding.node.at(&["spec", "matchResources"])
+    }
+
+    fn chooses(&self, field: &str, labels: &Labels) -> bool {
+        chosen(self.constraints(), field, labels) && chosen(self.narrowed(), field, labels)
+    }
+
+    fn in_namespace(&self, objects: &Objects, name: &str) -> bool {
+        self.chooses("namespaceSelector", &namespace_labels(objects, name))
+    }
+
+    fn has(&self, check: &dyn Fn(&Rules<'_>) -> bool) -> bool {
+        let Some(constraints) = self.constraints() else { return false };
+        let rules = |node: Option<&Node>| node.is_some_and(|rules| check(&Rules::of(Some(rules))));
+        let narrowed = self.narrowed().and_then(|own| own.get("resourceRules"));
+        rules(constraints.get("resourceRules"))
+            && narrowed.is_none_or(|own| rules(Some(own)))
+            && !rules(constraints.get("excludeResourceRules"))
+    }
+}
+
 /// Whether a selector in a field chooses these labels; an absent one chooses all.
 fn chosen(node: Option<&Node>, field: &str, labels: &Labels) -> bool {
     let selector = Selector::read(node.and_then(|node| node.get(field)));
     selector.is_none_or(|selector| selector.chooses(labels))
 }
 
-/// Records what the policy does with one request; returns whether it is denied.
-fn one(
-    policy: &Object,
-    checked: Checked,
-    request: &Request,
-    parameters: Parameters,
-    workload: &mut Workload,
-) -> bool {
+/// Whether the policy is about the request, and whether it then allows it.
+fn answer(policy: &Object, request: &Request, parameters: Parameters) -> (Truth, Truth) {
     let items = |field: &str| policy.node.at(&["spec", field]).map(Node::items).unwrap_or_default();
     let variable =
         |item: &Node| Some((item.text_at("name")?.to_owned(), item.text_at("expression")?.to_owned()));
@@ -177,13 +214,24 @@ fn one(
     };
     let settled = |truth: Truth| if truth == Truth::Fails { of_error } else { truth };
     // Conditions are evaluated before the variables.
-    let (conditions, answer) = match (all("matchConditions", &[]), parameters) {
+    match (all("matchConditions", &[]), parameters) {
         (Truth::Fails, _) => (Truth::Yes, of_error),
         (conditions, Parameters::There) => (conditions, settled(all("validations", &variables))),
         (conditions, Parameters::AbsentAllowed) => (conditions, Truth::Yes),
         (conditions, Parameters::Error) => (conditions, of_error),
         (conditions, Parameters::Unknown) => (conditions, Truth::Unknown),
-    };
+    }
+}
+
+/// Records what the policy does with one request; returns whether it is denied.
+fn one(
+    policy: &Object,
+    checked: Checked,
+    request: &Request,
+    parameters: Parameters,
+    workload: &mut Workload,
+) -> bool {
+    let (conditions, answer) = answer(policy, request, parameters);
     let title = format!("ValidatingAdmissionPolicy/{}", policy.name);
     let (stage, what) = match checked {
         Checked::Creation => (Stage::Creation, "its Pods"),

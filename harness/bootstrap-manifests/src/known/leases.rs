@@ -3,6 +3,7 @@
 use super::Assumed;
 use crate::manifest::{Node, Objects};
 use crate::workload::{Condition, Hindrance, Role, Stage, Workload};
+use embedded_objects::billionths;
 
 /// How long a boot may wait for a Lease that another client holds, in seconds.
 const LONGEST_WAIT: i64 = 300;
@@ -60,6 +61,9 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
             format!("create Namespace/{namespace}, or pass '--assume Namespace/{namespace}' if it exists"),
         ));
     }
+    if let Some(full) = without_room(objects, workload, &namespace) {
+        return Some(full);
+    }
     let lease = objects.find("Lease", &namespace, &name)?;
     let spec = lease.node.get("spec")?;
     let holder = spec.text_at("holderIdentity").filter(|holder| !holder.is_empty())?;
@@ -71,6 +75,31 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
         lease.place_of(spec, "holderIdentity"),
         format!("remove Lease/{namespace}/{name} from the manifests"),
     ))
+}
+
+/// The Leases that kubeadm's components have in kube-system: of an API server, the controller manager and the scheduler.
+const LEAST: i128 = 3;
+
+/// A quota that leaves no room for a new Lease.
+fn without_room(objects: &Objects, workload: &Workload, namespace: &str) -> Option<Hindrance> {
+    const KEY: &str = "count/leases.coordination.k8s.io";
+    if lease_exists(objects, workload) {
+        return None;
+    }
+    let taken = if namespace == "kube-system" { LEAST } else { 0 };
+    let quotas = objects.of_kind("ResourceQuota").filter(|quota| quota.namespace == namespace);
+    quotas.into_iter().find_map(|quota| {
+        let hard = quota.node.at(&["spec", "hard", KEY])?;
+        let most = billionths(&hard.scalar()?)? / 1_000_000_000;
+        (most <= taken).then(|| {
+            Hindrance::new(
+                Stage::Work,
+                format!("ResourceQuota/{} ({KEY}: {most}) leaves no room for its Lease", quota.name),
+                quota.place(hard),
+                format!("raise the quota ResourceQuota/{}", quota.name),
+            )
+        })
+    })
 }
 
 /// A Lease that another program of the manifests also wants: only one of them gets it.

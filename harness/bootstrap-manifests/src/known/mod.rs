@@ -25,6 +25,7 @@ mod webhooks;
 
 pub use api_server::{ApiServer, api_server, own_identity};
 pub use evaluation::Truth;
+pub use expressions::denied_ordinary_pods;
 pub use host::in_cluster;
 pub use policies::apply as apply_policies;
 pub use references::Assumed;

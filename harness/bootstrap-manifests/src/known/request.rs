@@ -80,6 +80,25 @@ impl Request {
         Request::new(objects, attributes, pod_of(objects, workload))
     }
 
+    /// The creation of an ordinary Pod, by a user who is not known.
+    pub(super) fn ordinary_pod(objects: &Objects) -> Request {
+        let attributes = Attributes {
+            operation: "CREATE",
+            group: "",
+            kind: "Pod",
+            resource: "pods",
+            sub_resource: "",
+            namespace: Some("default"),
+            user: None,
+        };
+        let container = json!({"name": "ordinary", "image": "ordinary"});
+        let spec = json!({"containers": [container], "serviceAccountName": "default"});
+        let object =
+            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default"}, "spec": spec});
+        let hidden = &["image", "labels", "annotations"];
+        Request { hidden, ..Request::new(objects, attributes, Some(object)) }
+    }
+
     /// The creation of what stands between the workload and its Pods.
     pub(super) fn owner(objects: &Objects, workload: &Workload) -> Request {
         let (group, kind, resource, user) = match workload.kind {

@@ -125,9 +125,10 @@ impl Webhook {
         self.sees(self.guards.nodes, || Request::node(objects, workload, tainted))
     }
 
-    /// Whether it is sent the creation of an ordinary Pod in the namespace `default`. Conditions are not evaluated for it.
+    /// Whether it is sent the creation of an ordinary Pod in the namespace `default`, for certain.
     pub fn sees_ordinary_pods(&self, objects: &Objects) -> bool {
-        self.guards.pods && self.conditions.is_empty() && self.in_namespace(objects, "default")
+        let guarded = self.guards.pods && self.in_namespace(objects, "default");
+        self.sees(guarded, || Request::ordinary_pod(objects)) == Truth::Yes
     }
 
     /// Whether it is sent the workload's updates of the status of Nodes.

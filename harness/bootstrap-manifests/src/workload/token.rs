@@ -104,6 +104,14 @@ fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Op
             secret.node.at(&["metadata", "annotations", account]).and_then(Node::text).unwrap_or_default();
         let is_there =
             account == "default" || objects.find("ServiceAccount", &object.namespace, account).is_some();
+        // No account of a new cluster has a uid that was written before.
+        let uid = "kubernetes.io/service-account.uid";
+        if filled && secret.node.at(&["metadata", "annotations", uid]).is_some() {
+            let words = format!(
+                "its Secret names a uid of ServiceAccount/{account} that it does not have, so it is deleted"
+            );
+            return Some((words, format!("remove the annotation {uid} of the Secret")));
+        }
         if filled && !is_there {
             let words = format!(
                 "its Secret is a token of ServiceAccount/{account}, which does not exist, so it is deleted"

@@ -5,7 +5,8 @@ use super::fact::{Change, Fact, Premise, Reason, Rule};
 use bootstrap_manifests::accept;
 use bootstrap_manifests::cluster::{Cluster, Machine, Topology};
 use bootstrap_manifests::known::{
-    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, webhooks,
+    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, denied_ordinary_pods, gaps, missing,
+    webhooks,
 };
 use bootstrap_manifests::manifest::{Object, Objects, Place};
 use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, WorkloadKind, workloads};
@@ -31,6 +32,8 @@ pub(crate) struct Set {
     pub(crate) orphans: Vec<Refused>,
     /// The webhooks that are sent the creation of ordinary Pods.
     pub(crate) ordinary: Vec<usize>,
+    /// Policies that deny ordinary Pods.
+    pub(crate) ordinary_denied: Vec<(String, Place)>,
     /// Fields that Kubernetes does not know.
     pub(crate) unknown: Vec<accept::UnknownField>,
     /// Whether a program outside of the manifests initialises Nodes (`--assume NodeManager/NAME`).
@@ -116,6 +119,7 @@ impl Set {
             orphans,
             unknown: answer.unknown,
             ordinary: (0..hooks.len()).filter(|hook| hooks[*hook].sees_ordinary_pods(objects)).collect(),
+            ordinary_denied: denied_ordinary_pods(objects, assumed),
             webhooks: hooks,
             workloads: all,
         }
@@ -285,10 +289,14 @@ impl<'a> Model<'a> {
     /// An ordinary Pod has to run if some Node has no taint that stays.
     fn ordinary_pods(&mut self) {
         let set = self.set;
-        if set.ordinary.is_empty() || self.machines.iter().all(|machine| !machine.taints.is_empty()) {
+        let nothing = set.ordinary.is_empty() && set.ordinary_denied.is_empty();
+        if nothing || self.machines.iter().all(|machine| !machine.taints.is_empty()) {
             return;
         }
-        let body = set.ordinary.iter().map(|hook| self.answer_of(*hook)).collect();
+        let mut body: Vec<Premise> = set.ordinary.iter().map(|hook| self.answer_of(*hook)).collect();
+        for (title, place) in &set.ordinary_denied {
+            body.push(self.never(format!("{title}, which denies them"), Some(place.clone()), None));
+        }
         self.rule(Fact::OrdinaryPods, body);
         self.goal(Fact::OrdinaryPods);
     }

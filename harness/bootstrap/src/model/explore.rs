@@ -283,7 +283,7 @@ impl<'m> Engine<'m> {
             let mut tried = HashSet::new();
             for node in 0..self.model.machines.len() {
                 let (may, is) = (self.may[x][node], self.is[x][node]);
-                let possible = state.holds[may] && !state.holds[is];
+                let possible = state.holds[may] && !state.holds[is] && !self.comes_second(state, x, node);
                 if !possible || !tried.insert((self.class[node], self.mask(state, node))) {
                     continue;
                 }
@@ -303,6 +303,26 @@ impl<'m> Engine<'m> {
             }
         }
         states
+    }
+
+    /// Whether a Pod of higher priority, which comes earlier in the same file, gets the Node first: both wait for it, and the
+    /// scheduler takes the stronger one.
+    fn comes_second(&self, state: &State, x: usize, node: usize) -> bool {
+        let all = &self.model.set.workloads;
+        let own = &all[self.model.explored[x]];
+        self.model.explored.iter().enumerate().any(|(y, g)| {
+            let other = &all[*g];
+            let count = state.bound.iter().filter(|(bound, _)| *bound == number(*g)).count();
+            let (may, is) = (self.may[y][node], self.is[y][node]);
+            self.rivals[x][y]
+                && other.priority > own.priority
+                && other.object < own.object
+                && other.place.file == own.place.file
+                && count < self.pods[y]
+                && state.holds[may]
+                && !state.holds[is]
+                && self.in_the_way(state, y, node).is_empty()
+        })
     }
 
     /// Bound Pods that keep this one off the Node.

@@ -332,6 +332,12 @@ fn parameters_of_policies() {
         );
         policy("nodes", &fields, &format!(", paramRef: {{name: absent{reference}}}"))
     };
+    let ordinary =
+        policy("pods", "  validations: [{expression: \"request.namespace == 'kube-system'\"}]\n", "");
+    let (one, why) = super::judge(&ordinary, Topology::SingleControlPlane);
+    assert_eq!(one, Outcome::Boots, "no ordinary Pod can run there anyway: {why}");
+    let (two, why) = super::judge(&ordinary, Topology::ControlPlaneAndWorker);
+    assert_eq!(two, Outcome::Deadlock, "it denies ordinary Pods: {why}");
     let (named, open) = (", namespace: kube-system", "  failurePolicy: Ignore\n");
     boot(&[
         ("none, which is allowed", with("", &format!("{named}, parameterNotFoundAction: Allow"))),
@@ -375,7 +381,17 @@ fn conditions_of_webhooks() {
             ),
         )
     };
-    boot(&[("every namespace of the test is exempt", except("kube-system, default"))]);
+    boot(&[
+        ("every namespace of the test is exempt", except("kube-system, default")),
+        (
+            "only Pods with a label, which ordinary ones do not have",
+            hook(pods, ", objectSelector: {matchLabels: {own: 'yes'}}"),
+        ),
+    ]);
+    let ordinary =
+        hook(pods, ", matchConditions: [{name: own, expression: \"!has(object.spec.hostNetwork)\"}]");
+    let (two, why) = super::judge(&ordinary, Topology::ControlPlaneAndWorker);
+    assert_eq!(two, Outcome::Deadlock, "ordinary Pods are not on the host's network: {why}");
     let (one, why) = super::judge(&except("kube-system"), Topology::SingleControlPlane);
     assert_eq!(one, Outcome::Boots, "no ordinary Pod can run there anyway: {why}");
     let (two, why) = super::judge(&except("kube-system"), Topology::ControlPlaneAndWorker);
@@ -403,10 +419,33 @@ fn quotas_and_versions() {
             below(&quota("pods: 0", "CrossNamespacePodAffinity"), "      serviceAccountName: ccm\n", 6, near),
         ),
     ]);
+    boot(&[("room for Leases", quota("count/leases.coordination.k8s.io: 4", ""))]);
+    deadlock(&[
+        ("no Lease", quota("count/leases.coordination.k8s.io: 0", "")),
+        ("those of Kubernetes only", quota("count/leases.coordination.k8s.io: 3", "")),
+    ]);
     let denies = policy("nodes", "  validations: [{expression: \"false\"}]\n", "");
     deadlock(&[("a version that is served", denies.clone())]);
     boot(&[(
         "a version that is not",
         denies.replace("k8s.io/v1\nkind: Validating", "k8s.io/v1beta1\nkind: Validating"),
     )]);
+}
+
+#[test]
+fn stronger_pods_that_come_first() {
+    let guard = |class: &str| {
+        format!(
+            "apiVersion: v1\nkind: Pod\nmetadata: {{name: guard, namespace: kube-system, labels: {{app: guard}}}}\nspec: \
+             {{priorityClassName: {class}, hostNetwork: true, tolerations: [{{operator: Exists}}], nodeSelector: \
+             {{node-role.kubernetes.io/control-plane: ''}}, containers: [{{name: guard, image: 'guard:1'}}], affinity: \
+             {{podAntiAffinity: {{requiredDuringSchedulingIgnoredDuringExecution: [{{topologyKey: kubernetes.io/hostname, \
+             labelSelector: {{matchLabels: {{app: ccm}}}}}}]}}}}}}"
+        )
+    };
+    let base = pod("priorityClassName: system-cluster-critical");
+    let first = |class: &str| format!("{}\n---\n{base}", guard(class));
+    deadlock(&[("a stronger Pod", first("system-node-critical"))]);
+    let last = format!("{base}\n---\n{}", guard("system-node-critical"));
+    all(Outcome::SomeOrders, &[("a stronger Pod that comes last", last)]);
 }

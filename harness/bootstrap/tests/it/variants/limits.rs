@@ -139,7 +139,7 @@ fn admission_policies() {
             "of another namespace",
             policy(
                 &of("", "pods", "CREATE", "false"),
-                "{policyName: check, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: default}}}}",
+                "{policyName: check, validationActions: [Deny], matchResources: {namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: other}}}}",
             ),
         ),
     ]);
