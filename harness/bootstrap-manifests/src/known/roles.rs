@@ -113,13 +113,11 @@ pub(super) fn rules_of<'o>(objects: &'o Objects, role: &'o Object) -> Vec<&'o No
             .iter()
             .any(|one| Selector::read(Some(one)).is_some_and(|selector| selector.chooses(&labels)))
     };
-    // The controller overwrites the rules that are written in an aggregated role.
-    objects
-        .of_kind("ClusterRole")
-        .filter(|object| object.name != role.name)
-        .filter(selected)
-        .flat_map(own)
-        .collect()
+    let others = objects.of_kind("ClusterRole").filter(|object| object.name != role.name);
+    let gathered: Vec<&Node> = others.filter(selected).flat_map(own).collect();
+    // The controller overwrites the rules that are written in an aggregated role, unless it has found none: then it applies
+    // nothing, and those of kubectl stay.
+    if gathered.is_empty() { own(role).iter().collect() } else { gathered }
 }
 
 #[cfg(test)]

@@ -23,7 +23,14 @@ pub(super) fn without_token(
     account: Option<(bool, Place)>,
 ) -> Option<Hindrance> {
     let containers = spec.get("containers").map(Node::items).unwrap_or_default();
-    let mounted: Vec<&Node> = containers.iter().filter_map(mount_at_folder).collect();
+    let field = "automountServiceAccountToken";
+    let own = spec.get(field).and_then(Node::bool).map(|mounts| (mounts, object.place_of(spec, field)));
+    let automount = own.or(account);
+    // Admission compares the paths as they are written: next to a path with a slash at its end it adds the token, which covers
+    // the volume.
+    let is_added = automount.as_ref().is_none_or(|(mounts, _)| *mounts);
+    let at_folder = |container| mount_at_folder(container, !is_added);
+    let mounted: Vec<&Node> = containers.iter().filter_map(at_folder).collect();
     if let Some(mount) = mounted.first() {
         let (words, advice) = fault_of(objects, object, spec, mount)?;
         return Some(Hindrance::new(Stage::Work, words, object.place(mount), advice));
@@ -34,9 +41,7 @@ pub(super) fn without_token(
         let advice = format!("mount '{}' elsewhere", mount.text_at("name").unwrap_or_default());
         return Some(Hindrance::new(Stage::Start, words, object.place(mount), advice));
     }
-    let field = "automountServiceAccountToken";
-    let own = spec.get(field).and_then(Node::bool).map(|mounts| (mounts, object.place_of(spec, field)));
-    let (mounts, place) = own.or(account)?;
+    let (mounts, place) = automount?;
     if mounts {
         return None;
     }
@@ -67,11 +72,13 @@ pub fn mounts_token(objects: &Objects, workload: &Workload) -> bool {
     projected || automount.and_then(Node::bool) != Some(false)
 }
 
-fn mount_at_folder(container: &Node) -> Option<&Node> {
+/// The mount at the usual path; with `loosely` also if it is written with a slash at its end.
+fn mount_at_folder(container: &Node, loosely: bool) -> Option<&Node> {
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
-    mounts
-        .iter()
-        .find(|mount| mount.text_at("mountPath").is_some_and(|path| path.trim_end_matches('/') == FOLDER))
+    mounts.iter().find(|mount| {
+        let path = mount.text_at("mountPath").unwrap_or_default();
+        path == FOLDER || (loosely && path.trim_end_matches('/') == FOLDER)
+    })
 }
 
 /// A read-only mount above the usual path in which the runtime cannot create that path. A kubelet does so only in volumes

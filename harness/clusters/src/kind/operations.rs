@@ -5,6 +5,7 @@ use super::api_reach::{an_outage, duration, is_distinguishable, replacing, rules
 use super::exec::{Stdin, exec_ok};
 use super::machines::machine;
 use crate::error::ClusterError;
+use crate::frozen::thaw;
 use crate::network;
 use crate::operation::{ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PowerOp, SetupOp, Target};
 use crate::record::{API_SERVER_PORT, Machine};
@@ -21,8 +22,12 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How long a machine may take from power-on until its services run.
 const BOOT_LIMIT: Duration = Duration::from_secs(120);
 /// How long a killed machine may take to end. It ends when the kernel has ended all of its processes, those that wait for the
-/// disk, too: next to compilers that took more than 60 s.
+/// disk, too.
 const END_LIMIT: Duration = Duration::from_secs(180);
+/// Waits until no runc works on the machine, and lets none start. With cgroups v1 the kernel does not end the processes of a
+/// frozen cgroup, and runc freezes one for a moment when it changes it: a machine that is killed in that moment never ends.
+const SETTLE: &str = "[ -d /sys/fs/cgroup/freezer ] || exit 0; pkill -STOP -x kubelet; pkill -STOP -x containerd; \
+                      for i in $(seq 100); do pgrep -x runc > /dev/null || exit 0; sleep 0.05; done";
 /// What Docker answers if a killed container has not ended after 10 s (moby daemon/kill.go).
 const ENDS_LATE: &str = "did not receive an exit event";
 /// How long loading an image into a machine may take.
@@ -83,12 +88,16 @@ impl KindMachines {
     /// Switches it off: nothing on the machine gets a chance to shut down.
     async fn power_off(&self, machine: &Machine) -> Result<(), ClusterError> {
         self.note_switched_off(machine, true).map_err(ClusterError::file("note in", &self.folder))?;
+        if let Err(error) = self.do_in(machine, &["sh", "-c", SETTLE]).await {
+            tracing::debug!(machine = machine.name, error = chain(&error), "could not wait for runc");
+        }
         let options = KillContainerOptionsBuilder::new().signal("SIGKILL").build();
         let docker = self.engine.docker();
         let call = docker.kill_container(&machine.container_id, Some(options));
         match self.engine.call("stop machine", &machine.name, LIMIT, call).await {
-            // The signal is on its way: on a busy machine the process takes longer to end than Docker waits for it.
-            Err(error) if chain(&error).contains(ENDS_LATE) => {}
+            // The signal is on its way: on a busy machine the process takes longer to end than Docker waits for it, and a
+            // frozen one does not end.
+            Err(error) if chain(&error).contains(ENDS_LATE) => drop(thaw(&machine.container_id)),
             other => other?,
         }
         let mut end = docker.wait_container(&machine.container_id, None);

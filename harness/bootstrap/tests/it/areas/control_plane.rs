@@ -96,7 +96,7 @@ fn the_way_to_the_api_server() {
 #[test]
 fn tokens() {
     let folder =
-        "        volumeMounts: [{name: v, mountPath: /var/run/secrets/kubernetes.io/serviceaccount/}]\n";
+        "        volumeMounts: [{name: v, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]\n";
     let with = |volume: &str| {
         Parts { spec: "SPEC", container: folder, ..Parts::default() }
             .text()

@@ -200,6 +200,29 @@ fn tokens() {
         );
         below(&text, "      serviceAccountName: ccm\n", 6, &format!("volumes: [{{name: own, {source}}}]"))
     };
+    let at_path = |path: &str, more: &str| {
+        let text = below(
+            &base(),
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            &format!("volumeMounts: [{{name: own, mountPath: {path}}}]"),
+        );
+        below(
+            &text,
+            "      serviceAccountName: ccm\n",
+            6,
+            &format!("volumes: [{{name: own, emptyDir: {{}}}}]\n{more}"),
+        )
+    };
+    let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+    boot(&[(
+        "a path with a slash at its end, which admission does not recognise",
+        at_path(&format!("{folder}/"), ""),
+    )]);
+    deadlock(&[
+        ("the usual path", at_path(folder, "")),
+        ("a slash, and no token", at_path(&format!("{folder}/"), "automountServiceAccountToken: false")),
+    ]);
     boot(&[
         ("an empty folder above", covered("emptyDir: {}", "")),
         ("a folder that the kubelet writes", covered("projected: {sources: []}", ", readOnly: true")),
@@ -241,6 +264,21 @@ fn objects_that_change_or_go() {
     };
     boot(&[("another Pod", placeholder("other"))]);
     deadlock(&[("a Pod that counts as its replica", placeholder("ccm"))]);
+}
+
+#[test]
+fn aggregated_roles() {
+    let role = |selector: &str| {
+        let text = changed(&base(), "  name: cluster-admin\n", "  name: own\n");
+        let group = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole";
+        format!(
+            "{text}\n---\n{group}\nmetadata: {{name: own}}\naggregationRule: {{clusterRoleSelectors: [{{matchLabels: \
+             {{{selector}}}}}]}}\nrules: [{{apiGroups: ['*'], resources: ['*'], verbs: ['*']}}]\n---\n{group}\nmetadata: \
+             {{name: other, labels: {{other: 'yes'}}}}\nrules: [{{apiGroups: [''], resources: [pods], verbs: [get]}}]"
+        )
+    };
+    boot(&[("nothing is gathered, so that its own rules stay", role("absent: 'yes'"))]);
+    deadlock(&[("its own rules are replaced", role("other: 'yes'"))]);
 }
 
 #[test]
