@@ -3,7 +3,9 @@
 
 use super::cells::{is_open, machines, network, pace, version};
 use super::means::Means;
-use super::observe::{End, Goal, INTERVAL, Patience, SOON, create_canary, placed, settle, with_refusals};
+use super::observe::{
+    End, Goal, INTERVAL, Patience, SOON, create_canary, placed, settle, with_admission, with_refusals,
+};
 use super::play;
 use super::question::Question;
 use super::variant::{PlaceholderValues, Variant};
@@ -214,7 +216,10 @@ impl<'a> Bench<'a> {
         };
         let patience = Patience { quiet: QUIET, longest: LONGEST };
         tokio::select! {
-            end = settle(&world, &goal, patience, turn) => Ok((with_refusals(end?, &refusals), evicted)),
+            end = settle(&world, &goal, patience, turn) => {
+                let end = with_admission(&self.cluster.client(), &goal, end?).await?;
+                Ok((with_refusals(end, &refusals), evicted))
+            }
             never = self.play_plugin(&world, &goal.nodes) => match never {},
         }
     }

@@ -1,7 +1,8 @@
 //! Measures on kind clusters: one for each topology, made cold again between cells.
 
 use super::observe::{
-    CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, settle, with_refusals,
+    CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, settle, with_admission,
+    with_refusals,
 };
 use super::question::Question;
 use super::table::{INTERRUPTED, Measured};
@@ -351,7 +352,10 @@ impl<'a> Boot<'a> {
         };
         let patience = Patience { quiet: QUIET, longest: LONGEST };
         tokio::select! {
-            end = settle(self.session.world(), &goal, patience, None) => Ok(with_refusals(end?, &refusals)),
+            end = settle(self.session.world(), &goal, patience, None) => {
+                let end = with_admission(self.session.client(), &goal, end?).await?;
+                Ok(with_refusals(end, &refusals))
+            }
             never = self.play() => match never? {},
         }
     }

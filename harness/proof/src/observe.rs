@@ -103,8 +103,15 @@ pub(super) async fn create_canary(client: &Client, image: &str) -> Result<(), St
         accounts.get_opt("default").await.map_err(|error| ReadError::passing(chain(&error)))
     };
     poll("the service account 'default'", SOON, INTERVAL, made).await.map_err(|error| error.text)?;
-    let pod: Pod = serde_json::from_value(json!({
-        "metadata": {"name": CANARY.1},
+    let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
+    let pod = ordinary(CANARY.1, image)?;
+    pods.create(&PostParams::default(), &pod).await.map_err(|error| chain(&error))?;
+    Ok(())
+}
+
+fn ordinary(name: &str, image: &str) -> Result<Pod, String> {
+    let pod = json!({
+        "metadata": {"name": name},
         "spec": {
             "automountServiceAccountToken": false,
             "terminationGracePeriodSeconds": 0,
@@ -112,11 +119,33 @@ pub(super) async fn create_canary(client: &Client, image: &str) -> Result<(), St
                 {"name": "idle", "image": image, "args": ["idle"], "imagePullPolicy": "IfNotPresent"},
             ],
         },
-    }))
-    .map_err(|error| format!("the canary's manifest: {error}"))?;
+    });
+    serde_json::from_value(pod).map_err(|error| format!("the manifest of a Pod: {error}"))
+}
+
+/// The end of a boot after which ordinary Pods must be possible: they have to be admitted, too. The canary is older than
+/// the webhooks and policies of the manifests.
+///
+/// # Errors
+/// The manifest of the Pod cannot be made.
+pub(super) async fn with_admission(client: &Client, goal: &Goal, end: End) -> Result<End, String> {
+    if end != End::Booted || !goal.canary {
+        return Ok(end);
+    }
     let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
-    pods.create(&PostParams::default(), &pod).await.map_err(|error| chain(&error))?;
-    Ok(())
+    let pod = ordinary("ordinary", "ordinary")?;
+    let dry = PostParams { dry_run: true, field_manager: None };
+    let admitted = async |seen: &mut String| match pods.create(&dry, &pod).await {
+        Ok(_) => Ok(Some(())),
+        Err(error) => {
+            *seen = chain(&error);
+            Ok(None)
+        }
+    };
+    match poll("the admission of an ordinary Pod", SOON, INTERVAL, admitted).await {
+        Ok(()) => Ok(End::Booted),
+        Err(error) => Ok(End::Stuck(format!("ordinary Pods are refused: {}", error.text))),
+    }
 }
 
 fn node_facts(node: &Node) -> NodeFacts {
