@@ -64,6 +64,9 @@ fn containers(document: &Value) -> Vec<Value> {
 fn manifests_name_options_that_there_are() {
     // Outside of a Pod, the cluster is that of a kubeconfig.
     let kubeconfig = tempfile::NamedTempFile::new().expect("a file");
+    let text = "current-context: a\nclusters: [{name: c, cluster: {server: 'https://127.0.0.1:6443'}}]\n\
+                contexts: [{name: a, context: {cluster: c, user: u}}]\nusers: [{name: u, user: {}}]\n";
+    std::fs::write(kubeconfig.path(), text).expect("written");
     let mut tried = Vec::new();
     for name in ["job.yaml", "sharded-job.yaml", "merge.yaml", "sonobuoy-plugin.yaml"] {
         for container in documents(name).iter().flat_map(containers) {

@@ -304,8 +304,6 @@ mod tests {
     /// Fields with an unknown effect according to this table; extend this or the table above when the schema grows.
     const NONE: &[&str] = &[
         "core/v1.Lifecycle.stopSignal",
-        "core/v1.PodAffinityTerm.matchLabelKeys",
-        "core/v1.PodAffinityTerm.mismatchLabelKeys",
         "core/v1.PodSecurityContext.seLinuxChangePolicy",
         "core/v1.PodSecurityContext.seLinuxOptions",
         "core/v1.PodSecurityContext.supplementalGroupsPolicy",
