@@ -1,8 +1,8 @@
 //! Measures on kind clusters: one for each topology, made cold again between cells.
 
 use super::observe::{
-    CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, settle, with_admission,
-    with_refusals,
+    CANARY, End, Goal, INTERVAL, Patience, SOON, create_canary, outcome, placed, remove_canary, settle,
+    with_admission, with_refusals,
 };
 use super::question::Question;
 use super::table::{INTERRUPTED, Measured};
@@ -18,9 +18,9 @@ use harness_session::ccm::{Applier, CcmError, key_of, pods_gone};
 use harness_session::k8s::{T_UNINIT, ready};
 use harness_session::up::{Environment, Leave, Prepared};
 use harness_session::{Network, Session, settle as settle_cluster};
-use k8s_openapi::api::core::v1::{Node, Pod};
+use k8s_openapi::api::core::v1::Node;
 use kube::ResourceExt;
-use kube::api::{Api, DeleteParams, Patch, PatchParams};
+use kube::api::{Api, Patch, PatchParams};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, VecDeque};
 use std::convert::Infallible;
@@ -416,13 +416,7 @@ impl<'a> Boot<'a> {
         // Namespaces that stay lose what the manifests wrote to them, such as a level of Pod security.
         let kept = self.variant.all().into_iter().filter(is_built_in).map(|kept| bare(&kept));
         self.applier.apply(&kept.collect::<Vec<_>>()).await.map_err(|error| chain(&error))?;
-        let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
-        match pods.delete(CANARY.1, &DeleteParams::default().grace_period(0)).await {
-            Err(kube::Error::Api(status)) if status.code == 404 => {}
-            other => {
-                other.map_err(|error| format!("the canary: {}", chain(&error)))?;
-            }
-        }
+        remove_canary(client).await?;
         let workloads: Vec<_> = self.variant.ccm.iter().chain(&self.variant.others).map(key_of).collect();
         pods_gone(self.session.world(), &workloads, Duration::from_secs(60))
             .await

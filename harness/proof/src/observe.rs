@@ -6,7 +6,7 @@ use harness_core::probe::{ReadError, poll};
 use harness_session::ccm::CcmError;
 use harness_session::k8s::{ClusterCaches, T_UNINIT, addresses, has_taint, provider_id, ready, taints};
 use k8s_openapi::api::core::v1::{Node, Pod, ServiceAccount};
-use kube::api::{Api, PostParams};
+use kube::api::{Api, DeleteParams, PostParams};
 use kube::{Client, ResourceExt};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -107,6 +107,18 @@ pub(super) async fn create_canary(client: &Client, image: &str) -> Result<(), St
     let pod = ordinary(CANARY.1, image)?;
     pods.create(&PostParams::default(), &pod).await.map_err(|error| chain(&error))?;
     Ok(())
+}
+
+/// Removes the Pod of [`create_canary`]; does not wait until it is gone.
+///
+/// # Errors
+/// What the API server refuses.
+pub(super) async fn remove_canary(client: &Client) -> Result<(), String> {
+    let pods: Api<Pod> = Api::namespaced(client.clone(), CANARY.0);
+    match pods.delete(CANARY.1, &DeleteParams::default().grace_period(0)).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(()),
+        other => other.map(drop).map_err(|error| format!("the canary: {}", chain(&error))),
+    }
 }
 
 fn ordinary(name: &str, image: &str) -> Result<Pod, String> {
