@@ -310,7 +310,9 @@ async fn honours_retry_after(cx: &CheckCx) -> Verdict {
     refusals.hits_unless(1, web.is_served()).await?;
     paced.keeps(waited_as_announced()).within(Duration::from_secs(RETRY_AFTER_S)).await?;
     refusals.clear().await?;
+    // Changes of Nodes cause attempts, too, and each that fails lengthens the pause before the next one.
     let limit = cx.limits().service_after(2) + cx.limits().load_balancer_work();
+    let limit = limit.max(limit_after(&web, &[Op::LbCreate]).await?);
     web.balancer().becomes(one_active()).within(limit).when("once it is let in again").await.map(drop)
 }
 
