@@ -51,41 +51,47 @@ impl Code {
 
 #[test]
 fn every_command_in_a_document_is_one_that_the_program_accepts() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut files = Vec::new();
-    collect(&root, ".md", &mut files);
-    let (mut commands, mut refused) = (0, Vec::new());
-    for file in files {
-        let text = std::fs::read_to_string(&file).expect("a document is text");
-        for code in shell_code(&text) {
-            for arguments in our_commands(&code.text) {
-                commands += 1;
-                let found = |why| format!("{}:{}: {}: {why}", file.display(), code.line, arguments.join(" "));
-                refused.extend(objection(&arguments, code.allowed()).map(found));
-            }
-        }
-    }
+    let (commands, refused) = judged(".md", |text| {
+        let of_code = |code: Code| {
+            let calls = our_commands(&code.text).into_iter();
+            calls.map(move |call| (code.line, call, code.allowed())).collect::<Vec<_>>()
+        };
+        shell_code(text).into_iter().flat_map(of_code).collect()
+    });
     assert!(commands > 100, "{commands} commands were found in all documents");
     assert_eq!(refused, [""; 0]);
 }
 
 #[test]
 fn every_command_in_a_message_is_one_that_the_program_accepts() {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-    let mut files = Vec::new();
-    collect(&root, ".rs", &mut files);
-    let (mut commands, mut refused) = (0, Vec::new());
-    for file in files {
-        let text = std::fs::read_to_string(&file).expect("a source is text");
-        for command in commands_in_messages(&text) {
-            commands += 1;
-            let found = |why| format!("{}: {command}: {why}", file.display());
-            let calls = our_commands(&command);
-            refused.extend(calls.iter().filter_map(|arguments| objection(arguments, INCOMPLETE)).map(found));
-        }
-    }
+    let (commands, refused) = judged(".rs", |text| {
+        let calls = commands_in_messages(text).into_iter().flat_map(|(line, command)| {
+            our_commands(&command).into_iter().map(move |call| (line, call, INCOMPLETE))
+        });
+        calls.collect()
+    });
     assert!(commands > 70, "{commands} commands were found in all messages");
     assert_eq!(refused, [""; 0]);
+}
+
+/// A command: its line, from 1, its arguments, and the errors that are no fault of the text.
+type Found = (usize, Vec<String>, &'static [ErrorKind]);
+
+/// How many commands the files with an extension have, and those that the program refuses.
+fn judged(extension: &str, commands: impl Fn(&str) -> Vec<Found>) -> (usize, Vec<String>) {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut files = Vec::new();
+    collect(&root, extension, &mut files);
+    let (mut count, mut refused) = (0, Vec::new());
+    for file in files {
+        let text = std::fs::read_to_string(&file).expect("a file is text");
+        for (line, arguments, allowed) in commands(&text) {
+            count += 1;
+            let found = |why| format!("{}:{line}: {}: {why}", file.display(), arguments.join(" "));
+            refused.extend(objection(&arguments, allowed).map(found));
+        }
+    }
+    (count, refused)
 }
 
 #[test]
@@ -94,12 +100,13 @@ fn commands_are_found_in_messages() {
     let text = format!(
         "f(\"see '{name} docs {{page}}' for more\"); g(&format!(\"{name} list --only '{{}}-*'\", one));"
     );
-    assert_eq!(commands_in_messages(&text), [format!("{name} docs X"), format!("{name} list --only 'X-*'")]);
+    let found = [(1, format!("{name} docs X")), (1, format!("{name} list --only 'X-*'"))];
+    assert_eq!(commands_in_messages(&text), found);
 }
 
 /// The commands in the string literals of a source: a whole literal, or a part of it in quotation marks. What is put into a
-/// literal when it is formatted is `X`.
-fn commands_in_messages(source: &str) -> Vec<String> {
+/// literal when it is formatted is `X`. The number is that of the line, from 1.
+fn commands_in_messages(source: &str) -> Vec<(usize, String)> {
     let mut found = Vec::new();
     for (at, name) in source.match_indices("ccm-conformance ") {
         let quote = source[..at].chars().next_back().filter(|before| ['"', '\'', '`'].contains(before));
@@ -117,7 +124,7 @@ fn commands_in_messages(source: &str) -> Vec<String> {
         // What stands for several words cannot be parsed.
         let is_whole = !command.contains("XX") && !command.starts_with(&format!("{name}X"));
         if is_command && is_whole && !command.contains(['\n', '\\']) && !command.contains("..") {
-            found.push(command);
+            found.push((source[..at].matches('\n').count() + 1, command));
         }
     }
     found

@@ -37,6 +37,18 @@ const NAMES: &[&str] = &[
     "JSONPatch",
 ];
 
+/// Macros of Kubernetes that this parser does not expand: some of their arguments are names of new variables.
+const MACROS: &[&str] = &[
+    "bind",
+    "existsOne",
+    "optFlatMap",
+    "optMap",
+    "sortBy",
+    "transformList",
+    "transformMap",
+    "transformMapEntry",
+];
+
 /// Functions whose value is a truth value.
 const OF_TRUTH: &[&str] = &[
     "startsWith",
@@ -118,7 +130,8 @@ fn undeclared<'e>(expr: &'e Expr, known: &mut Vec<&'e str>) -> Option<String> {
         Expr::Select(select) => undeclared(&select.operand.expr, known),
         Expr::Call(call) => {
             let target = call.target.as_ref().and_then(|target| undeclared(&target.expr, known));
-            target.or_else(|| call.args.iter().find_map(|argument| undeclared(&argument.expr, known)))
+            let judged = call.args.iter().filter(|_| !MACROS.contains(&call.func_name.as_str()));
+            target.or_else(|| judged.into_iter().find_map(|argument| undeclared(&argument.expr, known)))
         }
         Expr::List(list) => list.elements.iter().find_map(|element| undeclared(&element.expr, known)),
         Expr::Map(map) => map.entries.iter().find_map(|entry| match &entry.expr {

@@ -17,19 +17,6 @@ const OF_PODS: &[&str] = &[
     "limits.ephemeral-storage",
 ];
 
-/// Resources of Kubernetes that are not of Pods.
-const OTHERS: &[&str] = &[
-    "services",
-    "services.loadbalancers",
-    "services.nodeports",
-    "secrets",
-    "configmaps",
-    "persistentvolumeclaims",
-    "replicationcontrollers",
-    "resourcequotas",
-    "requests.storage",
-];
-
 /// Scopes that exclude each other.
 const PAIRS: &[(&str, &str)] = &[("BestEffort", "NotBestEffort"), ("Terminating", "NotTerminating")];
 
@@ -51,7 +38,9 @@ pub(super) fn check(objects: &Objects, answer: &mut Answer) {
             };
             let refused = bounded.iter().find(|entry| {
                 let key = entry.key.as_str();
-                (OF_PODS.contains(&key) || OTHERS.contains(&key)) && !allowed.contains(&key)
+                // Extended resources, counted kinds and huge pages are left to the quota.
+                let is_standard = !key.contains('/') && !key.contains("hugepages-");
+                is_standard && !allowed.contains(&key)
             });
             if let Some(entry) = refused {
                 answer.refusals.push(Refusal {

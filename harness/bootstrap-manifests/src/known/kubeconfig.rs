@@ -1,7 +1,7 @@
 //! The file of `--kubeconfig`: where it comes from, and whether the user of the container may read it.
 
 use super::kubeconfig_text::{fault, server_of};
-use super::readable::may_read;
+use super::readable::{may_read, user_of};
 use crate::manifest::{Node, Object, Objects, Place};
 use crate::workload::{Condition, TOKEN_FOLDER, Workload, spec_path};
 
@@ -142,11 +142,6 @@ fn of_object(
     }
     let server = (!encoded).then(|| server_of(&text)).flatten();
     Kubeconfig::Text { text, server, place: found.at() }
-}
-
-fn user_of(spec: &Node, container: &Node) -> Option<i64> {
-    let own = container.at(&["securityContext", "runAsUser"]);
-    own.or_else(|| spec.at(&["securityContext", "runAsUser"])).and_then(Node::int)
 }
 
 /// The rest of a path below a folder.

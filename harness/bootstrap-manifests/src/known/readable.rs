@@ -1,6 +1,6 @@
 //! Whether the user of a container may read a file that a kubelet writes from a ConfigMap or a Secret.
 
-use crate::manifest::{Node, Objects, Place};
+use crate::manifest::{Node, Objects};
 use crate::workload::{Hindrance, Stage, Workload, spec_path};
 
 /// The bits of a mode that let the group and others read.
@@ -10,18 +10,25 @@ const OTHERS: i64 = 0o004;
 /// Whether a container's user may read a file of root with these bits. With `fsGroup` the files belong to that group, which
 /// may read them. The user of the image is taken to be one that may.
 pub(super) fn may_read(spec: &Node, container: &Node, bits: i64) -> bool {
-    let number = |key: &str| {
-        let own = container.at(&["securityContext", key]);
-        own.or_else(|| spec.at(&["securityContext", key])).and_then(Node::int)
-    };
     let groups = spec.at(&["securityContext", "supplementalGroups"]).map(Node::items).unwrap_or_default();
     // A user without a group has that of root.
-    let of_root = number("runAsGroup").is_none_or(|group| group == 0)
+    let of_root = number(spec, container, "runAsGroup").is_none_or(|group| group == 0)
         || groups.iter().any(|group| group.int() == Some(0));
-    number("runAsUser").is_none_or(|user| user == 0)
+    user_of(spec, container).is_none_or(|user| user == 0)
         || spec.at(&["securityContext", "fsGroup"]).is_some()
         || bits & OTHERS != 0
         || (bits & GROUP != 0 && of_root)
+}
+
+/// The user of a container, if the manifests set it.
+pub(super) fn user_of(spec: &Node, container: &Node) -> Option<i64> {
+    number(spec, container, "runAsUser")
+}
+
+/// A setting of the container, or of its Pod.
+fn number(spec: &Node, container: &Node, key: &str) -> Option<i64> {
+    let own = container.at(&["securityContext", key]);
+    own.or_else(|| spec.at(&["securityContext", key])).and_then(Node::int)
 }
 
 /// The file of `--cloud-config`, if the container's user may not read it.
@@ -36,7 +43,7 @@ pub(super) fn cloud_config(objects: &Objects, workload: &Workload) -> Option<Hin
     if may_read(spec, container, bits) {
         return None;
     }
-    let place: Place = object.place(node);
+    let place = object.place(node);
     let words = format!("its user may not read {path}, which has the mode {bits:04o}");
     Some(Hindrance::new(Stage::Work, words, place, String::from("set defaultMode to 0444, or set fsGroup")))
 }

@@ -34,6 +34,14 @@ struct Attributes<'a> {
     user: Option<String>,
 }
 
+impl Attributes<'_> {
+    fn of_new_pod(namespace: &str, user: Option<String>) -> Attributes<'_> {
+        let namespace = Some(namespace);
+        let (operation, kind, resource) = ("CREATE", "Pod", "pods");
+        Attributes { operation, group: "", kind, resource, sub_resource: "", namespace, user }
+    }
+}
+
 impl Request {
     fn new(objects: &Objects, attributes: Attributes<'_>, object: Option<Value>) -> Request {
         let Attributes { operation, group, kind, resource, sub_resource, namespace, user } = attributes;
@@ -68,29 +76,13 @@ impl Request {
             WorkloadKind::Job | WorkloadKind::CronJob => Some("job-controller"),
             WorkloadKind::Pod => None,
         };
-        let attributes = Attributes {
-            operation: "CREATE",
-            group: "",
-            kind: "Pod",
-            resource: "pods",
-            sub_resource: "",
-            namespace: Some(&workload.namespace),
-            user: user.map(controller),
-        };
+        let attributes = Attributes::of_new_pod(&workload.namespace, user.map(controller));
         Request::new(objects, attributes, pod_of(objects, workload))
     }
 
     /// The creation of an ordinary Pod, by a user who is not known.
     pub(super) fn ordinary_pod(objects: &Objects) -> Request {
-        let attributes = Attributes {
-            operation: "CREATE",
-            group: "",
-            kind: "Pod",
-            resource: "pods",
-            sub_resource: "",
-            namespace: Some("default"),
-            user: None,
-        };
+        let attributes = Attributes::of_new_pod("default", None);
         let container = json!({"name": "ordinary", "image": "ordinary"});
         let spec = json!({"containers": [container], "serviceAccountName": "default"});
         let object =
@@ -177,7 +169,7 @@ impl Request {
             spec["taints"] = json!([{"key": CONTROL_PLANE, "effect": "NoSchedule"}]);
         }
         let object = json!({"apiVersion": "v1", "kind": "Node", "metadata": {}, "spec": spec});
-        let hidden = &["providerID", "podCIDR", "podCIDRs", "labels", "annotations", "metadata"];
+        let hidden = &["providerID", "podCIDR", "podCIDRs", "metadata"];
         Request { is_complete: true, hidden, ..Request::of_node(objects, workload, "", Some(object)) }
     }
 

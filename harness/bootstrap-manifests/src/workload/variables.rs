@@ -74,7 +74,9 @@ pub(super) fn not_replaced(objects: &Objects, workload: &mut Workload) {
             let Some((later, _)) = late.next() else { continue };
             let name = item.text_at("name").unwrap_or_default();
             let place = object.place(item);
-            if NEEDED.iter().any(|ending| name.to_uppercase().ends_with(ending)) {
+            // Variables of `envFrom` come first, and one of them may have the same name.
+            let is_certain = container.get("envFrom").is_none();
+            if is_certain && NEEDED.iter().any(|ending| name.to_uppercase().ends_with(ending)) {
                 let words = format!(
                     "the variable {name} uses $({later}), which is defined after it, so that it is not replaced"
                 );

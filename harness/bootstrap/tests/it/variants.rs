@@ -1,14 +1,17 @@
-//! Variants of a manifest that boots on the measured clusters, area by area: those that boot and those that do not. They
+//! Variants of a manifest that boots on the measured clusters, area by area: those that boot and those that do not. Most
 //! were not applied to real clusters; the verdicts follow from the source of Kubernetes 1.36.
 
 mod addresses;
 mod admission;
 mod api_server;
-mod details;
+mod containers;
+mod expressions;
 mod leases;
 mod limits;
 mod mixed;
+mod objects;
 mod order;
+mod placement;
 mod roles;
 mod static_pods;
 mod tokens;

@@ -12,6 +12,8 @@ const RESTARTS_AT_MOST: u32 = 5;
 const NO_IMAGE: [&str; 4] = ["ErrImageNeverPull", "InvalidImageName", "ErrImagePull", "ImagePullBackOff"];
 /// Reasons of a container that cannot be created or started.
 const NO_CONTAINER: [&str; 2] = ["CreateContainerError", "RunContainerError"];
+/// A message of runc that passes: the kubelet has removed a control group that it took for an old one, and tries again.
+const PASSES: &str = "unable to apply cgroup configuration";
 
 /// The reason of a waiting container, and the kubelet's message.
 fn waits(status: &ContainerStatus) -> Option<(&str, &str)> {
@@ -26,7 +28,7 @@ pub fn unrecoverable(pod: &Pod) -> Option<String> {
         (reason, message) if NO_IMAGE.contains(&reason) => {
             Some(format!("Pod {name} cannot pull its image {}: {reason} {message}", status.image))
         }
-        (reason, message) if NO_CONTAINER.contains(&reason) => {
+        (reason, message) if NO_CONTAINER.contains(&reason) && !message.contains(PASSES) => {
             Some(format!("Pod {name} cannot start its container {}: {reason} {message}", status.name))
         }
         _ => None,
@@ -116,11 +118,11 @@ mod tests {
                 let expected = format!("Pod ccm-a cannot start its container ccm: {reason} says the kubelet");
                 assert_eq!(why(reason), Some(expected));
             }
-            for reason in
-                ["ContainerCreating", "PodInitializing", "CrashLoopBackOff", "CreateContainerConfigError"]
-            {
+            for reason in ["PodInitializing", "CrashLoopBackOff", "CreateContainerConfigError"] {
                 assert_eq!(why(reason), None, "{reason}");
             }
+            let passes = json!({"waiting": {"reason": "RunContainerError", "message": PASSES}});
+            assert_eq!(unrecoverable(&pod(field, 0, passes)), None);
             let lacks =
                 lacks_configuration(&pod(field, 0, waiting("CreateContainerConfigError"))).expect("it does");
             assert!(lacks.starts_with("container ccm of Pod ccm-a cannot be started yet: "), "{lacks}");
@@ -150,10 +152,7 @@ mod tests {
         assert_eq!(of(RESTARTS_AT_MOST, waiting("CrashLoopBackOff")), None);
         assert_eq!(of(9, json!({"running": {}})), None);
         let reason = of(RESTARTS_AT_MOST + 1, waiting("CrashLoopBackOff")).expect("it does");
-        assert!(
-            reason.contains("container ccm ended 7 times, last with exit code 1; is acme/ccm:1"),
-            "{reason}"
-        );
+        assert!(reason.contains("ended 7 times, last with exit code 1; is acme/ccm:1"), "{reason}");
         assert!(crash_loops(&pod("initContainerStatuses", 6, waiting("CrashLoopBackOff"))).is_some());
     }
 

@@ -1,0 +1,145 @@
+//! Variants about what a container is given: volumes, variables, flags, labels, files and the token.
+
+use super::{all, argument, base, behind, below, boot, changed, deadlock, pod, variable};
+use bootstrap::Outcome;
+
+#[test]
+fn volumes() {
+    let claimed = |class: &str, size: &str| {
+        let documents = format!(
+            "apiVersion: v1\nkind: PersistentVolume\nmetadata: {{name: own}}\nspec: {{storageClassName: '{class}', \
+             capacity: {{storage: {size}}}, accessModes: [ReadWriteOnce], hostPath: {{path: /var/lib/own}}}}\n---\n\
+             apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {{name: own, namespace: kube-system}}\nspec: \
+             {{storageClassName: '', accessModes: [ReadWriteOnce], resources: {{requests: {{storage: 1Gi}}}}}}"
+        );
+        let text = behind(&documents);
+        below(
+            &text,
+            "      serviceAccountName: ccm\n",
+            6,
+            "volumes: [{name: own, persistentVolumeClaim: {claimName: own}}]",
+        )
+    };
+    boot(&[("a volume that was made by hand", claimed("", "2Gi"))]);
+    deadlock(&[
+        ("a volume of another class", claimed("other", "2Gi")),
+        ("a volume that is too small", claimed("", "1Mi")),
+    ]);
+    let file = |path: &str, kind: &str| {
+        pod(&format!("volumes: [{{name: own, hostPath: {{path: {path}, type: {kind}}}}}]"))
+    };
+    boot(&[
+        ("a file in a folder of every machine", file("/var/lib/own", "FileOrCreate")),
+        ("a folder in a folder that is absent", file("/var/lib/own/deep", "DirectoryOrCreate")),
+    ]);
+    all(Outcome::BootsIf, &[("a file in another folder", file("/var/lib/own/deep", "FileOrCreate"))]);
+}
+
+#[test]
+fn variables_that_come_too_late() {
+    let both = |first: &str, second: &str| {
+        let text = variable("t", "          value: t\n");
+        below(&text, "        env:\n", 8, &format!("{first}\n{second}"))
+    };
+    let (used, defined) =
+        ("- {name: OWN_URL, value: 'http://$(OWN_NAME)/'}", "- {name: OWN_NAME, value: own}");
+    boot(&[
+        ("in order", both(defined, used)),
+        ("no variable at all", both(used, "- {name: OTHER, value: own}")),
+    ]);
+    deadlock(&[("too late", both(used, defined))]);
+    all(
+        Outcome::BootsIf,
+        &[(
+            "too late, for something that may not matter",
+            both("- {name: NOTE, value: $(OWN_NAME)}", defined),
+        )],
+    );
+}
+
+#[test]
+fn truth_values_as_words() {
+    let election = |text: &str| changed(&argument("--cloud-provider=own"), "--leader-elect=true", text);
+    boot(&[("one word", election("--leader-elect=false")), ("none", election("--leader-elect"))]);
+    deadlock(&[("two words", election("--leader-elect\n        - \"false\""))]);
+}
+
+#[test]
+fn labels_and_modes() {
+    let label = |text: &str| {
+        below(&base(), "    metadata:\n      labels:\n", 8, &format!("kubernetes.io/os: {text}"))
+    };
+    boot(&[("its own system", label("linux"))]);
+    deadlock(&[("with a capital", label("Linux")), ("another system", label("windows"))]);
+    let config = |mode: &str, more: &str| {
+        let text = behind(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own, namespace: kube-system}\ndata: {c: x}",
+        );
+        let text = below(&text, "        - -v=1\n", 8, "- --cloud-config=/etc/own/c");
+        let text = below(
+            &text,
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            "volumeMounts: [{name: own, mountPath: /etc/own}]",
+        );
+        below(
+            &text,
+            "      serviceAccountName: ccm\n",
+            6,
+            &format!(
+                "securityContext: {{runAsUser: 1000{more}}}\nvolumes: [{{name: own, configMap: {{name: own, defaultMode: {mode}}}}}]"
+            ),
+        )
+    };
+    boot(&[
+        ("others may read", config("0444", "")),
+        ("the group of root may read", config("0440", "")),
+        ("a group of its own", config("0400", ", fsGroup: 1000")),
+    ]);
+    deadlock(&[
+        ("only root may read", config("0400", "")),
+        ("decimal, by mistake", config("400", "")),
+        ("another group", config("0440", ", runAsGroup: 1000")),
+    ]);
+}
+
+#[test]
+fn tokens() {
+    let covered = |source: &str, more: &str| {
+        let text = below(
+            &base(),
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            &format!("volumeMounts: [{{name: own, mountPath: /var/run/secrets{more}}}]"),
+        );
+        below(&text, "      serviceAccountName: ccm\n", 6, &format!("volumes: [{{name: own, {source}}}]"))
+    };
+    let at_path = |path: &str, more: &str| {
+        let text = below(
+            &base(),
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            &format!("volumeMounts: [{{name: own, mountPath: {path}}}]"),
+        );
+        below(
+            &text,
+            "      serviceAccountName: ccm\n",
+            6,
+            &format!("volumes: [{{name: own, emptyDir: {{}}}}]\n{more}"),
+        )
+    };
+    let folder = "/var/run/secrets/kubernetes.io/serviceaccount";
+    boot(&[(
+        "a path with a slash at its end, which admission does not recognise",
+        at_path(&format!("{folder}/"), ""),
+    )]);
+    deadlock(&[
+        ("the usual path", at_path(folder, "")),
+        ("a slash, and no token", at_path(&format!("{folder}/"), "automountServiceAccountToken: false")),
+    ]);
+    boot(&[
+        ("an empty folder above", covered("emptyDir: {}", "")),
+        ("a folder that the kubelet writes", covered("projected: {sources: []}", ", readOnly: true")),
+    ]);
+    deadlock(&[("an empty folder above that is read-only", covered("emptyDir: {}", ", readOnly: true"))]);
+}
