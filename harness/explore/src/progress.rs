@@ -15,7 +15,7 @@ use harness_core::check::CheckError;
 use harness_core::objects::show_entry;
 use harness_core::probe::{ReadError, pause, poll};
 use harness_session::Session;
-use harness_testkit::prelude::{CheckCx, Entry, Replica, Subject, ends, is_back};
+use harness_testkit::prelude::{CheckCx, Entry, Replica, Subject, is_back};
 use std::pin::pin;
 use std::time::Duration;
 use tokio::time::Instant;
@@ -182,12 +182,12 @@ impl Progress<'_> {
         let leader = cx.active_replica().await?;
         leader.will_end();
         let stolen = cx.lease().steal().await?;
+        let step_down = leader.cannot_renew();
         let broken = self.steps(step, after).await?;
-        let limit = cx.limits().step_down() + cx.limits().kubelet_report();
-        let ended = leader.becomes(ends()).within(limit).await;
+        let ended = step_down.is_in_time().await;
         stolen.let_go().await?;
         let stayed = match ended {
-            Ok(_) => None,
+            Ok(()) => None,
             Err(CheckError::Violation(violation)) => Some(Divergence {
                 subject: "the replicas".to_owned(),
                 expected: "a leader that has lost its Lease ends (HA-05)".to_owned(),

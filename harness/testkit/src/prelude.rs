@@ -13,7 +13,7 @@ pub use crate::matchers::{
 };
 pub use crate::{
     Account, Barrier, Calls, Check, CheckCx, Destination, EventsOf, Fault, FaultPlan, Frozen, Grant, Lease,
-    Loss, Machine, MachinePlan, Node, NodePlan, Reader, Ready, Replica, Right, Rollout, SecurePort, Subject,
+    Loss, Machine, MachinePlan, Node, NodePlan, Reader, Ready, Replica, Right, Rollout, SecurePort, StepDown, Subject,
     Suite, Trial, Tried, address, all_stay, answers, as_before, begun, callers, can_be_read, departs, ends,
     failing, has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced, is_up, keeps_route,
     keeps_running, leads_to, machine, met_by, no_calls, none, nothing_lost, refused, refuses,

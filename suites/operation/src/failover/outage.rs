@@ -56,8 +56,7 @@ async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
     let replicas = cx.replicas();
     replicas.iter().for_each(Replica::will_end);
     let outage = cx.api_server_is_away().await?;
-    let limit = cx.limits().step_down() + cx.limits().kubelet_report();
-    leader.becomes(ends()).within(limit).when("as it cannot renew its Lease").await?;
+    leader.cannot_renew().is_in_time().await?;
     outage.restore().await?;
     let limit = cx.limits().failover() + cx.limits().start();
     cx.lease().becomes(held()).within(limit).when("after the outage").await?;
