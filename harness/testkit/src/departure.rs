@@ -1,8 +1,8 @@
 //! How a replica that is asked to end does so: by itself, or killed when its grace period is over.
 
-use super::{CheckCx, Replica, Subject};
+use super::{CheckCx, Replica, Subject, taken_over};
 use harness_clouds::Entry;
-use harness_core::check::{CheckError, SubjectName};
+use harness_core::check::{CheckError, SubjectName, Verdict};
 use harness_core::probe::{Matcher, Observed, ReadError, ReadSource, holds};
 use k8s_openapi::api::core::v1::{ContainerStatus, Pod};
 use kube::ResourceExt;
@@ -86,10 +86,47 @@ impl<'a> Replica<'a> {
     }
 }
 
+impl Replica<'_> {
+    /// Ends it with SIGTERM (see [`Replica::terminate`]) and waits until another replica has taken over the Lease, which
+    /// has had `before` transitions. B-FAILOVER counts from the end of its process: a busy kubelet sends the signal late.
+    ///
+    /// # Errors
+    /// [`CheckError::Violation`] when no other replica takes over, [`CheckError::Error`] when its kubelet does not end it.
+    pub async fn hands_over(&self, before: i32) -> Verdict {
+        let departure = self.departure()?;
+        self.terminate().await?;
+        let (lease, failover) = (self.cx.lease(), self.cx.limits().failover());
+        let taken = lease.becomes(taken_over(before)).within(departure.limit() + failover);
+        tokio::select! {
+            taken = taken => return taken.map(drop),
+            gone = departure.becomes(departs()).within(departure.limit()) => match gone {
+                Err(CheckError::Violation(violation)) => return Err(departure.not_ended(&violation.seen)),
+                other => other?,
+            }
+        }
+        lease.becomes(taken_over(before)).within(failover).await.map(drop)
+    }
+}
+
 impl Departure<'_> {
     /// The grace period of its Pod.
     pub fn grace(&self) -> Duration {
         self.grace
+    }
+
+    /// When its kubelet has reported its end at the latest. A busy one may take 15 s to send SIGTERM.
+    pub fn limit(&self) -> Duration {
+        self.grace + 6 * self.cx.limits().kubelet_report()
+    }
+
+    fn not_ended(&self, seen: &str) -> CheckError {
+        CheckError::Error(format!(
+            "the kubelet has not ended Pod {} within {:.0} s after its deletion, of which {:.0} s are its grace period \
+             (last seen: {seen}); run on a machine with less load",
+            self.pod,
+            self.limit().as_secs_f64(),
+            self.grace.as_secs_f64(),
+        ))
     }
 }
 

@@ -81,21 +81,17 @@ impl<'a> InFlight<'a> {
         Ok(InFlight { cx, leader, transitions, mark, made, edited, removed, barriers })
     }
 
-    /// The leader leaves and another replica takes over, while the cloud carries out the calls. The process
-    /// that made them may not be there any more to get the answers. Returns the result of `departure`.
+    /// The leader loses the lead, for which `loses` waits, while the cloud carries out the calls. The process that made
+    /// them may not be there any more to get the answers. Returns the result of `loses`.
     async fn handed_over<T>(
         &mut self,
-        departs: impl AsyncFnOnce(&Replica<'a>) -> Result<T, CheckError>,
+        loses: impl AsyncFnOnce(&Replica<'a>, i32) -> Result<T, CheckError>,
     ) -> Result<T, CheckError> {
         let barriers = std::mem::take(&mut self.barriers);
         self.leader.will_end();
         let limits = self.cx.limits();
-        let (departed, carried_out) = tokio::join!(
-            async {
-                let departed = departs(&self.leader).await?;
-                self.cx.lease().becomes(taken_over(self.transitions)).within(limits.failover()).await?;
-                Ok::<T, CheckError>(departed)
-            },
+        let (lost, carried_out) = tokio::join!(
+            loses(&self.leader, self.transitions),
             async {
                 pause(limits.settle()).await;
                 for barrier in barriers {
@@ -108,7 +104,7 @@ impl<'a> InFlight<'a> {
             }
         );
         carried_out?;
-        departed
+        lost
     }
 
     /// Checks that each load balancer is as its Service wants it, exists once, and stays so.
@@ -135,9 +131,19 @@ impl<'a> InFlight<'a> {
     }
 }
 
+async fn taken_over_since(cx: &CheckCx, transitions: i32) -> Verdict {
+    cx.lease().becomes(taken_over(transitions)).within(cx.limits().failover()).await.map(drop)
+}
+
 async fn survives_a_frozen_leader(cx: &CheckCx) -> Verdict {
     let mut work = InFlight::begun(cx).await?;
-    let frozen = work.handed_over(async |leader| leader.freezes().await).await?;
+    let frozen = work
+        .handed_over(async |leader, before| {
+            let frozen = leader.freezes().await?;
+            taken_over_since(cx, before).await?;
+            Ok(frozen)
+        })
+        .await?;
     let (_, node) = registered(cx, machine("meanwhile")).await?;
     node.becomes(initialised()).within(2 * cx.limits().watch()).when("by the new leader").await?;
     work.stands().await?;
@@ -149,14 +155,20 @@ async fn survives_a_frozen_leader(cx: &CheckCx) -> Verdict {
 
 async fn survives_a_terminated_leader(cx: &CheckCx) -> Verdict {
     let mut work = InFlight::begun(cx).await?;
-    work.handed_over(async |leader| leader.terminate().await).await?;
+    work.handed_over(async |leader, before| leader.hands_over(before).await).await?;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await
 }
 
 async fn survives_a_partition(cx: &CheckCx) -> Verdict {
     let mut work = InFlight::begun(cx).await?;
-    let partition = work.handed_over(async |leader| leader.is_cut_off().await).await?;
+    let partition = work
+        .handed_over(async |leader, before| {
+            let partition = leader.is_cut_off().await?;
+            taken_over_since(cx, before).await?;
+            Ok(partition)
+        })
+        .await?;
     work.stands().await?;
     in_order(cx, work.mark, work.leader.name()).await?;
     partition.restore().await?;

@@ -71,8 +71,7 @@ async fn hands_over(cx: &CheckCx) -> Verdict {
     let before = transitions_of(&led);
     leader.will_end();
     let terminated = Instant::now();
-    leader.terminate().await?;
-    cx.lease().becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    leader.hands_over(before).await?;
     cx.record("handover_ms", terminated.elapsed().as_millis());
     Ok(())
 }

@@ -64,10 +64,6 @@ async fn recovers_from_a_long_one(cx: &CheckCx) -> Verdict {
     node.becomes(initialised()).within(limit).when("after the outage").await?;
     leader.becomes(is_back()).within(cx.limits().start()).when("as a standby").await?;
     // The current leader has a standby.
-    let lease = cx.lease();
-    let led = lease.becomes(held()).await?;
-    let before = transitions_of(&led);
-    cx.active_replica().await?.terminate().await?;
-    let next = lease.becomes(taken_over(before)).within(cx.limits().failover());
-    next.when("when the leader after the outage ends").await.map(drop)
+    let led = cx.lease().becomes(held()).await?;
+    cx.active_replica().await?.hands_over(transitions_of(&led)).await
 }

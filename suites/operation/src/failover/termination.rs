@@ -32,8 +32,7 @@ async fn change_of_leader(cx: &CheckCx, leader: &Replica<'_>, mark: u64) -> Resu
     let writes = cx.cloud().calls().writes().since(mark);
     writes.becomes(some_calls()).when("by the leader").await?;
     leader.will_end();
-    leader.terminate().await?;
-    lease.becomes(taken_over(before)).within(cx.limits().failover()).await?;
+    leader.hands_over(before).await?;
     another_writes(cx, leader.name(), mark).await?;
     pause(cx.limits().settle()).await;
     Ok(())

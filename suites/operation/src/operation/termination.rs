@@ -12,19 +12,17 @@ pub(super) const CHECKS: &[Check] = &[Check::of("OBS-09", |cx| Box::pin(exits_on
 async fn exits_on_sigterm(cx: &CheckCx) -> Verdict {
     for replica in cx.replicas() {
         replica.becomes(runs()).await?;
-        ends_in_time(cx, &replica).await?;
+        ends_in_time(&replica).await?;
     }
     Ok(())
 }
 
-async fn ends_in_time(cx: &CheckCx, replica: &Replica<'_>) -> Verdict {
+async fn ends_in_time(replica: &Replica<'_>) -> Verdict {
     let departure = replica.departure()?;
     replica.will_end();
     let terminated = Instant::now();
     replica.terminate().await?;
-    // The kubelet takes time to report the end.
-    let limit = departure.grace() + cx.limits().watch() + cx.limits().kubelet_report();
-    departure.becomes(departs()).within(limit).await?;
+    departure.becomes(departs()).within(departure.limit()).await?;
     let (took, departed) = (terminated.elapsed(), departure.read(ReadSource::Cache).await?);
     // If the kubelet does not report the exit code, only the time is known.
     if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {

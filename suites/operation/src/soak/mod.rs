@@ -167,8 +167,7 @@ async fn goes_by_without(cx: &CheckCx, population: &mut Population<'_>, round: &
             cx.lease().becomes(taken).within(limit).await?;
         }
         End::Terminated => {
-            leader.terminate().await?;
-            cx.lease().becomes(taken).within(limit).await?;
+            leader.hands_over(transitions_of(&led)).await?;
         }
         End::CutOff => {
             let partition = leader.is_cut_off().await?;
