@@ -90,7 +90,7 @@ impl Set {
                 for asked in &mut self.asked {
                     asked.forget(*hook as usize);
                 }
-                self.ordinary.retain(|own| *own != *hook as usize);
+                self.ordinary.webhooks.retain(|own| *own != *hook as usize);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Patches: how a submitted change becomes a complete object.
 
 mod apply;
+mod configure;
 mod fit;
 mod json;
 mod managed;
@@ -9,6 +10,7 @@ mod owned;
 mod strategic;
 
 pub use apply::{Applier, apply};
+pub use configure::configure;
 pub use fit::{Form, fit};
 pub use json::json;
 pub use managed::note_update;

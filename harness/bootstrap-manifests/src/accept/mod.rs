@@ -108,6 +108,13 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
     }
 }
 
+/// Why the API server refuses the Pods of a workload, if it does.
+pub(crate) fn refused_pods(index: usize, object: &Object, kind: WorkloadKind) -> Option<String> {
+    let mut answer = Answer::default();
+    rules::of_pods(index, object, kind, &mut answer);
+    answer.refusals.into_iter().next().map(|refusal| refusal.what)
+}
+
 fn metadata(form: &mut form::Form<'_>, object: &Object) {
     if let (Some(ty), Some(node)) = (schema::find("meta/v1.ObjectMeta"), object.node.get("metadata")) {
         form.walk(ty, node, "metadata");

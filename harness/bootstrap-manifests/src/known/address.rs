@@ -2,7 +2,7 @@
 
 use super::host::{Host, PORT, SERVICE, host_of, host_variable, in_cluster, is_loopback, port_variable};
 use super::kubeconfig::{Kubeconfig, find as kubeconfig};
-use crate::manifest::{Objects, Place};
+use crate::manifest::{Node, Objects, Place};
 use crate::workload::{Condition, Hindrance, Stage, Workload};
 
 /// The parts of an address, as far as the manifests show them.
@@ -97,13 +97,22 @@ pub(super) fn fault(objects: &Objects, workload: &Workload) -> Option<Hindrance>
     None
 }
 
-/// What a name that only `hostAliases` know depends on: kubeadm's certificate has the names of the Service and of the machine.
+/// What a name that only `hostAliases` know, or the address of another Service, depends on: kubeadm's certificate has the
+/// names and the address of the Service `kubernetes`, and those of the machine.
 pub(super) fn certificate(objects: &Objects, workload: &Workload) -> Option<Condition> {
     let Address { host, place, is_encrypted, .. } = address(objects, workload)?;
     let aliased = crate::aliases::aliases(objects, workload).iter().any(|(name, _)| *name == host);
+    let mut services = objects.of_kind("Service");
+    let of_another =
+        services.any(|one| one.node.at(&["spec", "clusterIP"]).and_then(Node::text) == Some(&host));
     let of_service = host == "kubernetes" || host.starts_with("kubernetes.default");
-    let words = format!("the certificate of the API server is also for the name {host}");
-    (aliased && is_encrypted && !of_service).then_some(Condition { words, place })
+    let by_another_name = ["tls-server-name", "insecure-skip-tls-verify: true"];
+    let unchecked = matches!(kubeconfig(objects, workload), Some(Kubeconfig::Text { text, .. })
+        if by_another_name.iter().any(|field| text.contains(field)));
+    let what = if aliased { "name" } else { "address" };
+    let words = format!("the certificate of the API server is also for the {what} {host}");
+    let depends = (aliased || of_another) && is_encrypted && !of_service && !unchecked;
+    depends.then_some(Condition { words, place })
 }
 
 /// What an address with the port of the Service depends on: kubeadm's API servers listen on port 6443.

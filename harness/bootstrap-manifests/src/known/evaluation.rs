@@ -81,10 +81,24 @@ pub(super) fn truth(expression: &str, request: &Request, variables: &[(String, S
         "false" => return Truth::No,
         _ => {}
     }
-    let used = |text: &str| is_decidable(text, request);
-    if !used(expression) {
+    if !is_decidable(expression, request) {
         return Truth::Unknown;
     }
+    let (context, all_known) = context_of(request, variables);
+    let all_known = all_known || !names(expression, "variables");
+    match value_of(expression, &context) {
+        Ok(Some(Cel::Bool(true))) => Truth::Yes,
+        Ok(Some(Cel::Bool(false))) => Truth::No,
+        Err(ExecutionError::NoSuchKey(_)) if request.is_complete && all_known => Truth::Fails,
+        _ => Truth::Unknown,
+    }
+}
+
+/// What expressions about a request may use, and whether that contains all of these variables.
+pub(super) fn context_of(
+    request: &Request,
+    variables: &[(String, String)],
+) -> (Context<'static, 'static>, bool) {
     let mut context = Context::default();
     context.add_variable_from_value("request", cel_of(&request.attributes));
     if let Some(object) = &request.object {
@@ -93,23 +107,20 @@ pub(super) fn truth(expression: &str, request: &Request, variables: &[(String, S
     if let Some(namespace) = &request.namespace {
         context.add_variable_from_value("namespaceObject", cel_of(namespace));
     }
+    if let Some(params) = &request.params {
+        context.add_variable_from_value("params", cel_of(params));
+    }
+    let decidable = |text: &str| is_decidable(text, request);
     let mut values: HashMap<String, Cel> = HashMap::new();
-    for (name, text) in variables.iter().filter(|(_, text)| used(text)) {
+    for (name, text) in variables.iter().filter(|(_, text)| decidable(text)) {
         context.add_variable_from_value("variables", Cel::from(values.clone()));
         // One that fails is missing, and so is whatever uses it.
         if let Ok(Some(value)) = value_of(text, &context) {
             values.insert(name.clone(), value);
         }
     }
-    // A variable that is not decidable is missing as well.
-    let all_known = variables.iter().all(|(_, text)| used(text)) || !names(expression, "variables");
     context.add_variable_from_value("variables", Cel::from(values));
-    match value_of(expression, &context) {
-        Ok(Some(Cel::Bool(true))) => Truth::Yes,
-        Ok(Some(Cel::Bool(false))) => Truth::No,
-        Err(ExecutionError::NoSuchKey(_)) if request.is_complete && all_known => Truth::Fails,
-        _ => Truth::Unknown,
-    }
+    (context, variables.iter().all(|(_, text)| decidable(text)))
 }
 
 /// The value of an expression; `None` if it cannot be read here.
@@ -119,6 +130,23 @@ fn value_of(text: &str, context: &Context<'_, '_>) -> Result<Option<Cel>, Execut
 }
 
 fn is_decidable(text: &str, request: &Request) -> bool {
+    is_short(text, request) && !uses_hidden(text, request)
+}
+
+/// Whether the text needs something that the manifests do not show.
+pub(super) fn uses_hidden(text: &str, request: &Request) -> bool {
+    let unseen = request.object.is_none() && names(text, "object");
+    let is_shown = |field: &str| match field {
+        "metadata.name" => request.shows_name,
+        "params" => request.params.is_some(),
+        _ => false,
+    };
+    let hidden = NOT_SHOWN.iter().filter(|field| !is_shown(field));
+    unseen || hidden.chain(request.hidden).any(|field| names(text, field))
+}
+
+/// Whether an expression takes little time to read and to evaluate.
+pub(super) fn is_short(text: &str, request: &Request) -> bool {
     let mut depth = 0_usize;
     let deepest = text.chars().fold(0, |deepest, sign| {
         match sign {
@@ -128,15 +156,11 @@ fn is_decidable(text: &str, request: &Request) -> bool {
         }
         deepest.max(depth)
     });
-    let unseen = request.object.is_none() && names(text, "object");
     let macros: usize = PER_ITEM.iter().map(|name| text.matches(name).count()).sum();
     // A request itself has lists of up to four items.
     let items = request.object.as_ref().map_or(0, longest_list).max(4);
     let times = u32::try_from(macros).ok().and_then(|macros| items.checked_pow(macros));
-    let is_short =
-        text.len() <= LONGEST && deepest <= DEEPEST && times.is_some_and(|times| times <= MOST_TIMES);
-    let hidden = NOT_SHOWN.iter().filter(|field| !(request.shows_name && **field == "metadata.name"));
-    is_short && !unseen && !hidden.chain(request.hidden).any(|field| names(text, field))
+    text.len() <= LONGEST && deepest <= DEEPEST && times.is_some_and(|times| times <= MOST_TIMES)
 }
 
 /// The length of the longest list or map in a value.
@@ -192,6 +216,7 @@ mod tests {
                 "spec": {"hostNetwork": true, "priority": 1000, "containers": [{"image": "example.test/a:1"}]},
             })),
             namespace: Some(json!({"metadata": {"name": "kube-system", "labels": {"level": "high"}}})),
+            params: None,
             is_complete: false,
             shows_name: false,
             hidden: &[],

@@ -43,6 +43,19 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
             String::from("set --leader-elect-resource-lock=leases"),
         ));
     }
+    // The Lease has whole seconds, and the API server refuses zero.
+    if let Some((duration, place)) = workload.flag("leader-elect-lease-duration")
+        && is_below_a_second(&duration)
+    {
+        return Some(Hindrance::new(
+            Stage::Work,
+            format!(
+                "--leader-elect-lease-duration={duration} becomes 0 s in the Lease, which the API server refuses"
+            ),
+            place,
+            String::from("set --leader-elect-lease-duration to one second or more"),
+        ));
+    }
     if namespace == "kube-system" && OF_COMPONENTS.contains(&name.as_str()) {
         return Some(Hindrance::new(
             Stage::Work,
@@ -75,6 +88,13 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
         lease.place_of(spec, "holderIdentity"),
         format!("remove Lease/{namespace}/{name} from the manifests"),
     ))
+}
+
+/// Whether a duration of Go with one unit is shorter than a second.
+fn is_below_a_second(duration: &str) -> bool {
+    let milliseconds = duration.strip_suffix("ms").and_then(|number| number.parse::<f64>().ok());
+    let seconds = duration.strip_suffix('s').and_then(|number| number.parse::<f64>().ok());
+    milliseconds.is_some_and(|number| number < 1000.0) || seconds.is_some_and(|number| number < 1.0)
 }
 
 /// The Leases that kubeadm's components have in kube-system: of an API server, the controller manager and the scheduler.

@@ -38,7 +38,6 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
         }
         super::pod_security::apply(objects, object, workload);
         workload.hindrances.extend(super::classes::refused(objects, object, workload));
-        workload.conditions.extend(separate_accounts(workload));
         workload.conditions.extend(super::made_by_others(objects, assumed, workload));
         workload.hindrances.extend(super::accounts::unlisted_secret(objects, object, workload));
         if matches!(workload.role, Role::Ccm | Role::NodeManager) {
@@ -47,6 +46,8 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
             workload.conditions.extend(super::address::usual_port(objects, workload));
             workload.conditions.extend(super::kubeconfig::on_the_node(objects, workload));
             workload.hindrances.extend(super::readable::cloud_config(objects, workload));
+            workload.hindrances.extend(super::authority::unreadable(objects, workload));
+            workload.hindrances.extend(super::serving::unwritable(objects, workload));
             workload.conditions.extend(super::address::certificate(objects, workload));
         }
         if let Some((host, place)) = crate::dns::unknown_to_the_node(objects, workload) {
@@ -64,13 +65,6 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
         super::expressions::apply(objects, assumed, workload);
         limits(objects, workload);
     }
-}
-
-/// With `--use-service-account-credentials` each controller has an account of its own in kube-system.
-fn separate_accounts(workload: &Workload) -> Option<Condition> {
-    let (value, place) = workload.flag("use-service-account-credentials")?;
-    let words = "the accounts of its controllers have their permissions (--use-service-account-credentials)";
-    (value == "true" && workload.role == Role::Ccm).then(|| Condition { words: words.to_owned(), place })
 }
 
 fn path(workload: &Workload) -> Vec<String> {
@@ -91,10 +85,6 @@ fn scheduler(workloads: &[Workload], assumed: &Assumed, own: &Workload) -> Optio
 
 /// Objects that may refuse or delay Pods by rules that this model does not evaluate.
 fn limits(objects: &Objects, workload: &mut Workload) {
-    for object in objects.of_kind("MutatingAdmissionPolicy") {
-        let words = format!("MutatingAdmissionPolicy/{} changes nothing that the boot needs", object.name);
-        workload.conditions.push(Condition { words, place: object.at() });
-    }
     for object in objects.of_kind("NetworkPolicy") {
         // Network policies do not apply on the host's network.
         let selector = Selector::read(object.node.at(&["spec", "podSelector"]));

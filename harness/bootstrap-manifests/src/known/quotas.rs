@@ -155,7 +155,7 @@ fn used(shared: bool, side: &str, resource: &str) -> i128 {
 /// What a quota does with the Pods, by resource.
 fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object], pods: i128) -> Vec<Answer> {
     let title = format!("ResourceQuota/{}", quota.name);
-    match in_scope(quota, workload, spec) {
+    match in_scope(quota, workload, spec, ranges) {
         Some(true) => {}
         Some(false) => return Vec::new(),
         None => return vec![Answer::Depends(format!("{title} allows its Pods"))],
@@ -255,7 +255,7 @@ fn reaches_out(spec: &Node) -> bool {
 }
 
 /// Whether the scopes of a quota include the Pods; `None` if that is not evaluated.
-fn in_scope(quota: &Object, workload: &Workload, spec: &Node) -> Option<bool> {
+fn in_scope(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object]) -> Option<bool> {
     let mut wanted: Vec<(String, String, Vec<String>)> = Vec::new();
     for scope in quota.node.at(&["spec", "scopes"]).map(Node::texts).unwrap_or_default() {
         wanted.push((scope, String::from("Exists"), Vec::new()));
@@ -266,12 +266,15 @@ fn in_scope(quota: &Object, workload: &Workload, spec: &Node) -> Option<bool> {
         let values = expression.get("values").map(Node::texts).unwrap_or_default();
         wanted.push((text("scopeName"), text("operator"), values));
     }
-    let best_effort = containers(spec).all(|container| {
-        let resources = container.get("resources");
-        ["requests", "limits"]
+    // Only processors and memory count (`GetPodQOS`), with what limit ranges add.
+    let states = |container: &Node, side: &str| {
+        ["cpu", "memory"]
             .iter()
-            .all(|side| resources.and_then(|r| r.get(side)).is_none_or(|list| list.entries().is_empty()))
-    });
+            .any(|resource| of_container(ranges, container, side, resource).is_some_and(|own| own > 0))
+    };
+    let best_effort = containers(spec)
+        .all(|container| !states(container, "requests") && !states(container, "limits"))
+        && spec.get("resources").is_none_or(|own| own.entries().is_empty());
     let ends = spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null());
     let class = workload.priority_class.as_ref().map(|(name, _)| name);
     for (scope, operator, values) in wanted {

@@ -49,7 +49,7 @@ pub(super) fn cloud_config(objects: &Objects, workload: &Workload) -> Option<Hin
 }
 
 /// The mode of a file in a volume that a kubelet writes, and where it is written.
-fn mode_of<'n>(spec: &'n Node, container: &'n Node, path: &str) -> Option<(&'n Node, i64)> {
+pub(super) fn mode_of<'n>(spec: &'n Node, container: &'n Node, path: &str) -> Option<(&'n Node, i64)> {
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
     let below = |mount: &&Node| {
         let folder = mount.text_at("mountPath").unwrap_or_default().trim_end_matches('/');

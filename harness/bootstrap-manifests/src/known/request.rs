@@ -7,6 +7,7 @@ use crate::workload::{CONTROL_PLANE, Workload, WorkloadKind, spec_path, template
 use serde_json::{Value, json};
 
 /// A request: what is known of it beforehand.
+#[derive(Clone)]
 pub(super) struct Request {
     /// The variable `request` of an expression.
     pub(super) attributes: Value,
@@ -14,6 +15,8 @@ pub(super) struct Request {
     pub(super) object: Option<Value>,
     /// The variable `namespaceObject`; `None` for an object without a namespace.
     pub(super) namespace: Option<Value>,
+    /// The variable `params`; `None` if it is not known.
+    pub(super) params: Option<Value>,
     /// Whether the object has no other fields than these and the hidden ones.
     pub(super) is_complete: bool,
     /// Whether the name of the object is known.
@@ -32,14 +35,6 @@ struct Attributes<'a> {
     namespace: Option<&'a str>,
     /// The user; `None` if it is not known.
     user: Option<String>,
-}
-
-impl Attributes<'_> {
-    fn of_new_pod(namespace: &str, user: Option<String>) -> Attributes<'_> {
-        let namespace = Some(namespace);
-        let (operation, kind, resource) = ("CREATE", "Pod", "pods");
-        Attributes { operation, group: "", kind, resource, sub_resource: "", namespace, user }
-    }
 }
 
 impl Request {
@@ -64,7 +59,15 @@ impl Request {
         let of_namespace =
             |name: &str| json!({"metadata": {"name": name, "labels": namespace_labels(objects, name)}});
         let namespace = namespace.map(of_namespace);
-        Request { attributes: all, object, namespace, is_complete: false, shows_name: false, hidden: &[] }
+        Request {
+            attributes: all,
+            object,
+            namespace,
+            params: None,
+            is_complete: false,
+            shows_name: false,
+            hidden: &[],
+        }
     }
 
     /// The creation of a Pod of the workload by its controller.
@@ -76,19 +79,13 @@ impl Request {
             WorkloadKind::Job | WorkloadKind::CronJob => Some("job-controller"),
             WorkloadKind::Pod => None,
         };
-        let attributes = Attributes::of_new_pod(&workload.namespace, user.map(controller));
-        Request::new(objects, attributes, pod_of(objects, workload))
-    }
-
-    /// The creation of an ordinary Pod, by a user who is not known.
-    pub(super) fn ordinary_pod(objects: &Objects) -> Request {
-        let attributes = Attributes::of_new_pod("default", None);
-        let container = json!({"name": "ordinary", "image": "ordinary"});
-        let spec = json!({"containers": [container], "serviceAccountName": "default"});
-        let object =
-            json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"namespace": "default"}, "spec": spec});
-        let hidden = &["image", "labels", "annotations"];
-        Request { hidden, ..Request::new(objects, attributes, Some(object)) }
+        let namespace = Some(workload.namespace.as_str());
+        let (operation, kind, resource, user) = ("CREATE", "Pod", "pods", user.map(controller));
+        let attributes =
+            Attributes { operation, group: "", kind, resource, sub_resource: "", namespace, user };
+        let hidden: &[&str] =
+            if super::is_ordinary(workload) { &["image", "labels", "annotations"] } else { &[] };
+        Request { hidden, ..Request::new(objects, attributes, pod_of(objects, workload)) }
     }
 
     /// The creation of what stands between the workload and its Pods.
@@ -260,8 +257,13 @@ fn pod_of(objects: &Objects, workload: &Workload) -> Option<Value> {
     let object = &objects.all[workload.object?];
     let template = object.node.at(template_path(workload.kind))?;
     let mut spec = object.node.at(spec_path(workload.kind)).map(Node::json)?;
-    let field = |name: &str| template.at(&["metadata", name]).map(Node::json).unwrap_or_else(|| json!({}));
-    let metadata = json!({"namespace": workload.namespace, "labels": field("labels"), "annotations": field("annotations")});
+    let mut metadata = json!({"namespace": workload.namespace});
+    for field in ["labels", "annotations"] {
+        // The API server leaves out what is empty.
+        if let Some(own) = template.at(&["metadata", field]).filter(|own| !own.entries().is_empty()) {
+            metadata[field] = own.json();
+        }
+    }
     // What the API server adds to every Pod.
     for (name, value) in [
         ("serviceAccountName", json!(workload.service_account)),

@@ -23,7 +23,7 @@ type Requests = BTreeMap<String, Request>;
 
 /// Adds the conditions that a Node has room for each workload: for its own requests, and for those together with the
 /// requests of the Pods that may be there before it.
-pub(super) fn apply(objects: &Objects, workloads: &mut [Workload]) {
+pub fn apply(objects: &Objects, workloads: &mut [Workload]) {
     let all: Vec<Requests> = workloads.iter().map(|workload| of_workload(objects, workload)).collect();
     let early: Vec<bool> = workloads.iter().map(comes_early).collect();
     for own in 0..workloads.len() {

@@ -57,6 +57,10 @@ const ROWS: &[Row] = &[
     Row("AUTH-11", Need::Start, "", "configmaps", &["get"]),
 ];
 
+/// Row AUTH-13, which a CCM needs if each of its controllers has an account of its own. Those accounts exist, and have the
+/// permissions of Kubernetes' own controllers of the same names.
+const OF_ACCOUNTS: Row = Row("AUTH-13", Need::Initialise, "", "serviceaccounts/token", &["create"]);
+
 /// The permissions that the workload's service account lacks; empty if it authenticates in another way.
 pub fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Gap> {
     let own_identity = super::api_server::own_identity(objects, workload);
@@ -80,20 +84,22 @@ pub fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ga
     let services = workload.runs_controller(&["service", "service-lb-controller"]);
     let lifecycle = workload.runs_controller(&["cloud-node-lifecycle", "cloud-node-lifecycle-controller"]);
     let unused = |row: &str, need: Need| {
-        (split && !matches!(need, Need::Election | Need::Start))
+        // The informers of all controllers use the CCM's own account.
+        (split && !matches!(need, Need::Election | Need::Start) && !matches!(row, "AUTH-01" | "AUTH-13"))
             || (!services && matches!(row, "AUTH-07" | "AUTH-08"))
             || (!lifecycle && row == "AUTH-05")
     };
     let mut gaps = Vec::new();
-    for Row(row, need, group, resource, verbs) in ROWS {
+    for Row(row, need, group, resource, verbs) in ROWS.iter().chain(split.then_some(&OF_ACCOUNTS)) {
         let needless =
             unused(row, *need) || (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
         // A Lease of the manifests need not be created.
         let made = *need == Need::Election && super::leases::lease_exists(objects, workload);
         for verb in verbs.iter().filter(|verb| !(needless || made && **verb == "create")) {
             let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
-            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
-            if !granted {
+            let granted =
+                |verb: &str| rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
+            if !granted(verb) {
                 gaps.push(Gap { need: *need, row, group, resource, verb });
             }
         }
@@ -118,7 +124,7 @@ impl Rule<'_> {
     /// Whether the rule grants group, resource and verb. A Role counts only for leases and the authentication map, in the
     /// namespace where they are.
     fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str, lock: &str) -> bool {
-        let local = ["leases", "configmaps"].contains(&resource);
+        let local = ["leases", "configmaps", "serviceaccounts/token"].contains(&resource);
         if self.namespace.is_some_and(|namespace| !local || namespace != home) {
             return false;
         }

@@ -125,12 +125,6 @@ impl Webhook {
         self.sees(self.guards.nodes, || Request::node(objects, workload, tainted))
     }
 
-    /// Whether it is sent the creation of an ordinary Pod in the namespace `default`, for certain.
-    pub fn sees_ordinary_pods(&self, objects: &Objects) -> bool {
-        let guarded = self.guards.pods && self.in_namespace(objects, "default");
-        self.sees(guarded, || Request::ordinary_pod(objects)) == Truth::Yes
-    }
-
     /// Whether it is sent the workload's updates of the status of Nodes.
     pub fn sees_statuses(&self, objects: &Objects, workload: &Workload) -> Truth {
         self.sees(self.guards.statuses, || Request::node_status(objects, workload))

@@ -3,6 +3,7 @@
 //! A library reads the YAML (`granit-parser`, on which the project's YAML crate is built). This module builds a tree from
 //! its events, limits the expansion of anchors, and reports clearly what is not a manifest.
 
+mod changed;
 mod node;
 mod objects;
 mod parse;

@@ -255,6 +255,14 @@ impl Objects {
         object.unknown_kind().filter(|_| self.definition_of(object).is_none())
     }
 
+    /// Adds an object at the end and returns its number.
+    pub fn push(&mut self, object: Object) -> usize {
+        let index = self.all.len();
+        self.by_kind.entry(object.kind.clone()).or_default().push(index);
+        self.all.push(object);
+        index
+    }
+
     /// Returns one object.
     pub fn find(&self, kind: &str, namespace: &str, name: &str) -> Option<&Object> {
         self.of_kind(kind).find(|object| object.namespace == namespace && object.name == name)

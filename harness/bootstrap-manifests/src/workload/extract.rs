@@ -8,8 +8,8 @@ use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::spread::spread;
 use super::{
-    Container, adoption, claims, fields, flags, hindrance, outside, role, runtime_class, sub_path, token,
-    variables,
+    Container, adoption, claims, fields, flags, hindrance, inits, outside, role, runtime_class, sub_path,
+    token, variables,
 };
 use crate::manifest::{Node, Object, Objects, Place};
 
@@ -33,6 +33,7 @@ pub fn workloads(objects: &Objects, refused: &[usize]) -> Vec<Workload> {
         workload.hindrances.extend(without_token(objects, workload));
         workload.hindrances.extend(sub_path::undefined(objects, workload));
         workload.hindrances.extend(flags::separate_values(workload));
+        workload.hindrances.extend(flags::refused_arguments(objects, workload));
         workload.hindrances.extend(adoption::adopted(objects, workload));
         claims::bound_by_hand(objects, workload);
         variables::not_replaced(objects, workload);
@@ -112,6 +113,9 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         conditions: outside::read(object, kind, spec),
         refused: Vec::new(),
     };
+    let inits = inits::read(object, spec);
+    workload.hindrances.extend(inits.hindrances);
+    workload.conditions.extend(inits.conditions);
     workload.conditions.extend(fields::without_opinion(object, kind, spec));
     workload.host_ports = host_ports(object, spec, workload.host_network);
     field_refs(object, spec, &mut workload);
@@ -177,8 +181,8 @@ fn containers(object: &Object, spec: &Node, refs: &mut Vec<Ref>) -> Vec<Containe
     let mut all = Vec::new();
     for (key, init) in [("initContainers", true), ("containers", false)] {
         for node in spec.get(key).map(Node::items).unwrap_or_default() {
-            // A sidecar keeps running next to the others (`restartPolicy: Always`).
-            let ends = init && node.text_at("restartPolicy") != Some("Always");
+            // The others keep running.
+            let ends = init && !inits::is_sidecar(node) && !inits::is_the_program(spec, node);
             all.push(Container::read(object, node, ends, refs));
         }
     }
@@ -231,7 +235,10 @@ fn surges(kind: WorkloadKind, spec: &Node) -> bool {
 
 fn host_ports(object: &Object, spec: &Node, host_network: bool) -> Vec<(i64, String, Place)> {
     let mut all = Vec::new();
-    for container in spec.get("containers").map(Node::items).unwrap_or_default() {
+    let list = |name: &str| spec.get(name).map(Node::items).unwrap_or_default();
+    let sidecars = list("initContainers").iter().filter(|init| inits::is_sidecar(init));
+    // The scheduler ignores the ports of other init containers (`GetHostPorts`).
+    for container in sidecars.chain(list("containers")) {
         for port in container.get("ports").map(Node::items).unwrap_or_default() {
             // On the host's network every declared port is the host's (API defaulting).
             let own = port.get("hostPort").and_then(Node::int).filter(|port| *port != 0);
@@ -272,7 +279,18 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
     if let Some(claims) = claims.filter(|_| workload.kind == WorkloadKind::StatefulSet) {
         workload.storage.push(object.place(claims));
     }
-    for volume in spec.get("volumes").map(Node::items).unwrap_or_default() {
+    let all = spec.get("volumes").map(Node::items).unwrap_or_default();
+    // The scheduler waits for every claim, whether or not it is mounted.
+    for volume in all {
+        let Some(claim) = volume.get("persistentVolumeClaim") else { continue };
+        workload.storage.push(object.place(volume));
+        if let Some(reference) = object_ref(object, claim, "PersistentVolumeClaim", "claimName", None) {
+            workload.refs.push(Ref { stage: Stage::Scheduling, ..reference });
+        }
+    }
+    let made_for_it = all.iter().filter(|volume| volume.get("ephemeral").is_some());
+    workload.storage.extend(made_for_it.map(|volume| object.place(volume)));
+    for volume in outside::mounted_volumes(spec) {
         let mut sources = vec![volume];
         sources.extend(volume.at(&["projected", "sources"]).map(Node::items).unwrap_or_default());
         for source in sources {
@@ -286,13 +304,7 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
                 workload.refs.extend(with_keys(object, map, "ConfigMap", "name"));
             }
         }
-        if let Some(claim) = volume.get("persistentVolumeClaim") {
-            workload.storage.push(object.place(volume));
-            if let Some(reference) = object_ref(object, claim, "PersistentVolumeClaim", "claimName", None) {
-                workload.refs.push(Ref { stage: Stage::Scheduling, ..reference });
-            }
-        }
-        if volume.get("csi").is_some() || volume.get("ephemeral").is_some() {
+        if volume.get("csi").is_some() {
             workload.storage.push(object.place(volume));
         }
         let path = volume.at(&["hostPath", "path"]).and_then(Node::text).unwrap_or_default();

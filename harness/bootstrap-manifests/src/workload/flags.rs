@@ -1,9 +1,10 @@
 //! Flags of the framework whose value is written as a word of its own.
 
 use super::hindrance::Hindrance;
-use super::kind::Role;
+use super::kind::{Role, spec_path};
 use super::pods::Workload;
 use super::refs::Stage;
+use crate::manifest::{Node, Objects};
 
 /// Flags of truth values, which take a value only after `=` (`k8s.io/cloud-provider`, `k8s.io/component-base`, `apiserver`).
 const OF_TRUTH: &[&str] = &[
@@ -18,6 +19,45 @@ const OF_TRUTH: &[&str] = &[
     "profiling",
     "use-service-account-credentials",
 ];
+
+/// The spellings of truth values in Go (`strconv.ParseBool`).
+const TRUTHS: &[&str] = &["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"];
+
+/// Arguments that a program of the framework does not accept: blank ones, and truth values that are none.
+pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Option<Hindrance> {
+    if workload.role != Role::Ccm {
+        return None;
+    }
+    let object = &objects.all[workload.object?];
+    let spec = object.node.at(spec_path(workload.kind))?;
+    let nodes = spec.get("containers").map(Node::items).unwrap_or_default();
+    let containers = workload.containers.iter().filter(|container| !container.init);
+    containers.zip(nodes).find_map(|(container, node)| {
+        let is_foreign =
+            container.flag("leader-elect").is_none() && container.flag("cloud-provider").is_none();
+        let written: Vec<&Node> =
+            ["command", "args"].iter().filter_map(|list| node.get(list)).flat_map(Node::items).collect();
+        container.arguments.iter().zip(written).find_map(|((argument, place), written)| {
+            let exits = |words: String, advice: &str| {
+                Some(Hindrance::new(Stage::Work, words, place.clone(), advice.to_owned()))
+            };
+            if !is_foreign && !argument.is_empty() && argument.trim().is_empty() {
+                let words = "the process exits, as one of its arguments is blank and no flag";
+                return exits(words.to_owned(), "remove the blank argument");
+            }
+            let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
+            // A variable that the manifests do not show may have any value; an escaped one has none.
+            let is_known = !value.contains('$') || written.text().is_some_and(|text| text.contains("$$("));
+            if !OF_TRUTH.contains(&name) || TRUTHS.contains(&value) || !is_known || value.contains("${") {
+                return None;
+            }
+            exits(
+                format!("the process exits, as '{value}' is not a value of --{name}"),
+                "write true or false",
+            )
+        })
+    })
+}
 
 /// A truth value after a blank: the program takes the flag for true and the word for an argument, which a program of the
 /// framework refuses (`app/controllermanager.go`, `Args`).

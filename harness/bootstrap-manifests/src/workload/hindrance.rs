@@ -53,6 +53,21 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             format!("remove the annotation {MIRROR}"),
         ));
     }
+    // Its Pods have the label controller-revision-hash with its name, a dash and up to ten characters.
+    const LONGEST_LABEL: usize = 63;
+    let name = object.name.len();
+    if kind == WorkloadKind::StatefulSet && name + 9 > LONGEST_LABEL {
+        let place = object.at();
+        let words = format!(
+            "its name has {name} characters, and a label of its Pods with its name would be too long"
+        );
+        all.push(Hindrance::new(
+            Stage::Creation,
+            words,
+            place,
+            String::from("give it a name of at most 52 characters"),
+        ));
+    }
     let gates = spec.get("schedulingGates").map(Node::items).unwrap_or_default();
     if let Some(gate) = gates.first() {
         all.push(Hindrance {

@@ -7,6 +7,7 @@ mod extract;
 mod fields;
 mod flags;
 mod hindrance;
+mod inits;
 mod kind;
 mod outside;
 mod placement;

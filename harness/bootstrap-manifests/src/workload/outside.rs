@@ -63,20 +63,12 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Cond
     for container in each_container(spec) {
         image(&mut conditions, spec, container);
     }
-    for init in spec.get("initContainers").map(Node::items).unwrap_or_default() {
-        let name = init.text_at("name").unwrap_or_default();
-        let words = match init.text_at("restartPolicy") {
-            Some("Always") => format!("the sidecar '{name}' starts"),
-            _ => format!("the init container '{name}' succeeds"),
-        };
-        conditions.add(init, words);
-    }
     for container in spec.get("containers").map(Node::items).unwrap_or_default() {
         program(&mut conditions, container);
     }
     devices(&mut conditions, spec);
     pod(&mut conditions, spec);
-    for volume in spec.get("volumes").map(Node::items).unwrap_or_default() {
+    for volume in mounted_volumes(spec) {
         one_volume(&mut conditions, volume);
     }
     conditions.all
@@ -317,6 +309,16 @@ const FOLDERS: &[&str] = &[
 /// Whether the folder of a file is one that every machine has.
 fn has_known_folder(path: &str) -> bool {
     path.rsplit_once('/').is_some_and(|(folder, _)| folder.is_empty() || FOLDERS.contains(&folder))
+}
+
+/// The volumes that a container mounts. A kubelet ignores the others (`desired_state_of_world_populator.go`).
+pub(super) fn mounted_volumes(spec: &Node) -> impl Iterator<Item = &Node> {
+    let all = spec.get("volumes").map(Node::items).unwrap_or_default();
+    all.iter().filter(|volume| {
+        let name = volume.text_at("name");
+        let lists = each_container(spec).flat_map(|own| [own.get("volumeMounts"), own.get("volumeDevices")]);
+        lists.flatten().flat_map(Node::items).any(|mount| mount.text_at("name") == name)
+    })
 }
 
 fn one_volume(conditions: &mut Conditions, volume: &Node) {

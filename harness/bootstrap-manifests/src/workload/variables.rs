@@ -67,6 +67,17 @@ pub(super) fn not_replaced(objects: &Objects, workload: &mut Workload) {
             let position = items.iter().position(|item| item.text_at("name") == Some(name));
             position.filter(|_| !of_service(name))
         };
+        for item in items.iter().filter(|item| item.at(&["valueFrom", "fieldRef"]).is_some()) {
+            let name = item.text_at("name").unwrap_or_default();
+            let is_needed = NEEDED.iter().any(|ending| name.to_uppercase().ends_with(ending));
+            let path =
+                item.at(&["valueFrom", "fieldRef", "fieldPath"]).and_then(Node::text).unwrap_or_default();
+            if is_needed && own_label(object, path).is_some_and(|value| value.is_empty()) {
+                let words = format!("the variable {name} is empty, as its Pods have no {path}");
+                let advice = format!("add it to the template, or set {name} in another way");
+                workload.hindrances.push(Hindrance::new(Stage::Work, words, object.place(item), advice));
+            }
+        }
         for (at, item) in items.iter().enumerate() {
             let value = item.get("value").and_then(Node::scalar).unwrap_or_default();
             let used = value.split("$(").skip(1).filter_map(|rest| rest.split_once(')'));
@@ -103,8 +114,30 @@ fn value_of(objects: &Objects, object: &Object, from: &Node) -> Option<String> {
                 object.node.at(spec_path(super::WorkloadKind::parse(&object.api_version, &object.kind)?))?;
             spec.text_at("serviceAccountName").map(str::to_owned)
         }
-        _ => None,
+        path => own_label(object, path),
     }
+}
+
+/// Labels that controllers add to Pods, by a part of their keys.
+const ADDED: [&str; 6] = [
+    "controller-uid",
+    "job-name",
+    "job-completion-index",
+    "pod-template-",
+    "controller-revision-hash",
+    "pod-",
+];
+
+/// A label or an annotation of the template, or nothing if there is none.
+fn own_label(object: &Object, path: &str) -> Option<String> {
+    let (field, key) = path.strip_prefix("metadata.")?.split_once("['")?;
+    let key = key.strip_suffix("']")?;
+    let kind = super::WorkloadKind::parse(&object.api_version, &object.kind)?;
+    let template = object.node.at(super::template_path(kind))?;
+    let own = template.at(&["metadata", field, key]).and_then(Node::scalar);
+    let last = key.rsplit('/').next().unwrap_or_default();
+    let is_added = field == "labels" && ADDED.iter().any(|part| last.starts_with(part));
+    own.or_else(|| (!is_added).then(String::new))
 }
 
 /// A text with `$(NAME)` replaced; `$$` is an escaped dollar sign.

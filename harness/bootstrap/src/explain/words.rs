@@ -125,7 +125,7 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
         },
         Fact::DnsRuns => format!("cluster DNS is {}", wait.what),
         Fact::StorageWorks => format!("the storage system runs as Pods and waits for {}", wait.what),
-        Fact::OrdinaryPods => format!("ordinary Pods are not created because of {}", wait.what),
+        Fact::OrdinaryPods => format!("ordinary Pods do not run: {}", wait.what),
         Fact::WebhookAnswers(k) => wait.webhook(k),
         Fact::Never(_) => wait.what,
     }

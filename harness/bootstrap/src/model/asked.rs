@@ -38,7 +38,8 @@ impl Asked {
         }
     }
 
-    fn of(objects: &Objects, hooks: &[Webhook], workload: &mut Workload) -> Asked {
+    /// The webhooks of one workload.
+    pub(super) fn of(objects: &Objects, hooks: &[Webhook], workload: &mut Workload) -> Asked {
         let mut asked = Asked::default();
         for (index, hook) in hooks.iter().enumerate() {
             let first = workload.object.is_some_and(|own| hook.object < own);

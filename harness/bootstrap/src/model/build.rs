@@ -2,14 +2,15 @@
 
 use super::asked::Asked;
 use super::fact::{Change, Fact, Premise, Reason, Rule};
+use super::ordinary::OrdinaryPods;
 use bootstrap_manifests::accept;
 use bootstrap_manifests::cluster::{Cluster, Machine, Topology};
 use bootstrap_manifests::known::{
-    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, denied_ordinary_pods, gaps, missing,
+    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, mutated, ordinary_pod,
     webhooks,
 };
 use bootstrap_manifests::manifest::{Object, Objects, Place};
-use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, WorkloadKind, workloads};
+use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, WorkloadKind};
 use std::collections::HashMap;
 
 /// The contents of the manifests, independent of the cluster.
@@ -30,10 +31,8 @@ pub(crate) struct Set {
     pub(crate) refused: Vec<Refused>,
     /// Objects other than workloads that the garbage collector deletes.
     pub(crate) orphans: Vec<Refused>,
-    /// The webhooks that are sent the creation of ordinary Pods.
-    pub(crate) ordinary: Vec<usize>,
-    /// Policies that deny ordinary Pods.
-    pub(crate) ordinary_denied: Vec<(String, Place)>,
+    /// What ordinary Pods depend on after the boot.
+    pub(crate) ordinary: OrdinaryPods,
     /// Fields that Kubernetes does not know.
     pub(crate) unknown: Vec<accept::UnknownField>,
     /// Whether a program outside of the manifests initialises Nodes (`--assume NodeManager/NAME`).
@@ -62,8 +61,10 @@ impl Set {
         let gone =
             refused_ones.iter().copied().chain(orphans.iter().map(|own| own.object)).collect::<Vec<_>>();
         // kubectl goes on after an object that is refused.
-        let applied = objects.applied(&gone);
-        let mut all = workloads(&applied, &refused_ones);
+        let mut applied = objects.applied(&gone);
+        let ordinary = ordinary_pod().map(|pod| applied.push(pod));
+        let mut all = mutated(&mut applied, assumed, &refused_ones);
+        let ordinary = all.iter().position(|workload| workload.object == ordinary).map(|at| all.remove(at));
         if let Some(named) = ccm {
             for workload in &mut all {
                 let own = workload.title().eq_ignore_ascii_case(named) || workload.name == named;
@@ -101,6 +102,8 @@ impl Set {
         }
         let hooks = webhooks(objects, &all);
         let asked = Asked::new(objects, &hooks, &mut all);
+        let ordinary =
+            ordinary.map(|pod| OrdinaryPods::new(objects, assumed, &hooks, pod)).unwrap_or_default();
         let of_ccm = |w: &Workload| {
             if matches!(w.role, Role::Ccm | Role::NodeManager) {
                 gaps(objects, assumed, w)
@@ -118,8 +121,7 @@ impl Set {
             refused,
             orphans,
             unknown: answer.unknown,
-            ordinary: (0..hooks.len()).filter(|hook| hooks[*hook].sees_ordinary_pods(objects)).collect(),
-            ordinary_denied: denied_ordinary_pods(objects, assumed),
+            ordinary,
             webhooks: hooks,
             workloads: all,
         }
@@ -137,6 +139,7 @@ impl Set {
                 all.push(condition);
             }
         }
+        all.extend(&self.ordinary.conditions);
         all
     }
 
@@ -288,14 +291,14 @@ impl<'a> Model<'a> {
 
     /// An ordinary Pod has to run if some Node has no taint that stays.
     fn ordinary_pods(&mut self) {
-        let set = self.set;
-        let nothing = set.ordinary.is_empty() && set.ordinary_denied.is_empty();
+        let ordinary = &self.set.ordinary;
+        let nothing = ordinary.webhooks.is_empty() && ordinary.hindrances.is_empty();
         if nothing || self.machines.iter().all(|machine| !machine.taints.is_empty()) {
             return;
         }
-        let mut body: Vec<Premise> = set.ordinary.iter().map(|hook| self.answer_of(*hook)).collect();
-        for (title, place) in &set.ordinary_denied {
-            body.push(self.never(format!("{title}, which denies them"), Some(place.clone()), None));
+        let mut body: Vec<Premise> = ordinary.webhooks.iter().map(|hook| self.answer_of(*hook)).collect();
+        for (words, place) in &ordinary.hindrances {
+            body.push(self.never(words.clone(), Some(place.clone()), None));
         }
         self.rule(Fact::OrdinaryPods, body);
         self.goal(Fact::OrdinaryPods);

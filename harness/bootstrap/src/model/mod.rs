@@ -9,6 +9,7 @@ mod build_nodes;
 mod build_pods;
 mod explore;
 mod fact;
+mod ordinary;
 mod reduce;
 mod spread;
 mod static_pods;

@@ -41,7 +41,6 @@ impl Set {
             refused: self.refused.clone(),
             orphans: self.orphans.clone(),
             ordinary: self.ordinary.clone(),
-            ordinary_denied: self.ordinary_denied.clone(),
             unknown: self.unknown.clone(),
             node_manager: self.node_manager,
             api_servers: kept.iter().map(|w| self.api_servers[*w].clone()).collect(),

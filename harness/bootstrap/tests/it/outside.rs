@@ -101,6 +101,10 @@ fn facts_outside_the_manifests_are_named_conditions() {
     );
     let volume = |source: &str| {
         changed("      volumes:\n", &format!("      volumes:\n        - name: more\n          {source}\n"))
+            .replace(
+                "          volumeMounts:\n",
+                "          volumeMounts:\n            - {name: more, mountPath: /more}\n",
+            )
     };
     boots_if(&volume("hostPath: {path: /etc/cloud, type: File}"), "'/etc/cloud' is a File on the Node");
     boots_if(&volume("nfs: {server: a, path: /}"), "can mount the nfs volume 'more'");

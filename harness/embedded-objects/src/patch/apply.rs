@@ -149,7 +149,13 @@ fn changed(before: &Leaves, after: &Leaves) -> Set {
 }
 
 /// The faults of an applied object: unknown fields and duplicate keys.
-fn check(shape: &Shape, field: Option<&Field>, of: &Value, path: &mut String, faults: &mut Vec<String>) {
+pub(super) fn check(
+    shape: &Shape,
+    field: Option<&Field>,
+    of: &Value,
+    path: &mut String,
+    faults: &mut Vec<String>,
+) {
     let length = path.len();
     match (shape.bare(), of) {
         (Shape::Struct(ty), Value::Object(members)) => {
@@ -203,7 +209,8 @@ fn misfit(path: &str, expected: &str, of: &Value) -> String {
     format!("{path}: expected {expected}, got &value.valueUnstructured{{Value:{got}}}")
 }
 
-fn merge(shape: &Shape, field: Option<&Field>, live: &Value, applied: &Value) -> Value {
+/// The value with another one merged into it.
+pub(super) fn merge(shape: &Shape, field: Option<&Field>, live: &Value, applied: &Value) -> Value {
     match (shape.bare(), live, applied) {
         (shape, Value::Object(_), Value::Object(_)) if owned::is_atomic(shape, field) => applied.clone(),
         (Shape::Struct(ty), Value::Object(before), Value::Object(change)) => {

@@ -90,19 +90,16 @@ impl<'a> InFlight<'a> {
         let barriers = std::mem::take(&mut self.barriers);
         self.leader.will_end();
         let limits = self.cx.limits();
-        let (lost, carried_out) = tokio::join!(
-            loses(&self.leader, self.transitions),
-            async {
-                pause(limits.settle()).await;
-                for barrier in barriers {
-                    barrier.release().await?;
-                }
-                // A cloud that had not begun a call when its client left does not carry it out. The next
-                // leader has to make the call again.
-                let limit = limits.failover() + time_to_take_up(self.cx);
-                self.made.balancer().becomes(at_least_one()).within(limit).await
+        let (lost, carried_out) = tokio::join!(loses(&self.leader, self.transitions), async {
+            pause(limits.settle()).await;
+            for barrier in barriers {
+                barrier.release().await?;
             }
-        );
+            // A cloud that had not begun a call when its client left does not carry it out. The next
+            // leader has to make the call again.
+            let limit = limits.failover() + time_to_take_up(self.cx);
+            self.made.balancer().becomes(at_least_one()).within(limit).await
+        });
         carried_out?;
         lost
     }

@@ -84,18 +84,18 @@ fn the_order_of_documents() {
 
 #[test]
 fn a_missing_secret_is_answered_at_once() {
-    let text = spec("      volumes: [{name: v, secret: {secretName: cloud}}]\n").text();
+    let (volumes, mount) = (
+        "      volumes: [{name: v, secret: {secretName: cloud}}]\n",
+        "        volumeMounts: [{name: v, mountPath: /v}]\n",
+    );
+    let text = Parts { spec: volumes, container: mount, ..Parts::default() }.text();
     let (code, out, _) = bootstrap(&["check", "-", "--topology", "single-node", "--cni", "none"], &text);
     assert_eq!(code, 1, "{out}");
     assert!(out.contains("if Secret/kube-system/cloud exists: 1 of 1 cells boot"), "{out}");
     // The controller of a custom resource may create it.
     let custom = "apiVersion: talos.dev/v1alpha1\nkind: ServiceAccount\nmetadata: {name: cloud, namespace: kube-system}\n---\n";
     boots_if(
-        &Parts {
-            before: custom,
-            spec: "      volumes: [{name: v, secret: {secretName: cloud}}]\n",
-            ..Parts::default()
-        },
+        &Parts { before: custom, spec: volumes, container: mount, ..Parts::default() },
         "ServiceAccount.talos.dev/cloud creates Secret/kube-system/cloud",
     );
 }

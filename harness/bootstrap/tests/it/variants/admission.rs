@@ -1,7 +1,8 @@
 //! Variants about tokens, bindings and revisions at admission, the parameters of policies, and configurations that the API
 //! server refuses.
 
-use super::{base, behind, below, boot, changed, deadlock, in_namespace, pod};
+use super::{base, behind, below, boot, changed, deadlock, in_namespace, judge, pod};
+use bootstrap::{Outcome, Topology};
 
 /// A webhook without a server that checks these requests, with further fields.
 fn hook(resource: &str, more: &str) -> String {
@@ -37,7 +38,6 @@ fn tokens_bindings_and_revisions() {
         changed(&text, "        - -v=1\n", "        - -v=1\n        - --kubeconfig=/etc/acme/kubeconfig\n")
     };
     boot(&[
-        ("tokens that it does not mount", without_token(&hook("serviceaccounts/token", ""))),
         ("revisions, which a Deployment has not", hook("apps|controllerrevisions", "")),
         ("a DaemonSet", as_daemon_set(&base())),
         (
@@ -57,6 +57,11 @@ fn tokens_bindings_and_revisions() {
                 .replace("resources: ['pods']", "resources: ['pods'], resourceNames: [other]"),
         ),
     ]);
+    let unmounted = without_token(&hook("serviceaccounts/token", ""));
+    let (one, why) = judge(&unmounted, Topology::SingleControlPlane);
+    assert_eq!(one, Outcome::Boots, "it mounts no token: {why}");
+    let (two, why) = judge(&unmounted, Topology::ControlPlaneAndWorker);
+    assert_eq!(two, Outcome::Deadlock, "ordinary Pods do: {why}");
     deadlock(&[
         ("tokens", hook("serviceaccounts/token", "")),
         ("all tokens", hook("*/token", "")),
@@ -120,7 +125,7 @@ fn the_levels_of_pod_security() {
     let old = "securityContext: {allowPrivilegeEscalation: false, runAsNonRoot: true, runAsUser: 65532}";
     let created = |text: &str| {
         // Off the host's network it waits for the pod network, so only its creation differs.
-        super::judge(text, bootstrap::Topology::SingleNode).1
+        judge(text, Topology::SingleNode).1
     };
     let refuses = "forbids";
     for (text, expected) in [

@@ -26,7 +26,13 @@ fn volumes() {
         ("a volume that is too small", claimed("", "1Mi")),
     ]);
     let file = |path: &str, kind: &str| {
-        pod(&format!("volumes: [{{name: own, hostPath: {{path: {path}, type: {kind}}}}}]"))
+        let text = pod(&format!("volumes: [{{name: own, hostPath: {{path: {path}, type: {kind}}}}}]"));
+        below(
+            &text,
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            "volumeMounts: [{name: own, mountPath: /own}]",
+        )
     };
     boot(&[
         ("a file in a folder of every machine", file("/var/lib/own", "FileOrCreate")),
@@ -142,4 +148,96 @@ fn tokens() {
         ("a folder that the kubelet writes", covered("projected: {sources: []}", ", readOnly: true")),
     ]);
     deadlock(&[("an empty folder above that is read-only", covered("emptyDir: {}", ", readOnly: true"))]);
+}
+
+#[test]
+fn files_that_the_program_cannot_write_or_read() {
+    let folder = argument("--cert-dir=/certs");
+    let sealed = |text: &str| {
+        below(
+            text,
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            "securityContext: {readOnlyRootFilesystem: true}",
+        )
+    };
+    let mounted = below(
+        &sealed(&folder),
+        "        imagePullPolicy: IfNotPresent\n",
+        8,
+        "volumeMounts: [{name: own, mountPath: /certs}]",
+    );
+    boot(&[
+        ("a certificate in memory", sealed(&base())),
+        ("a folder that is writable", folder.clone()),
+        (
+            "a folder in a volume",
+            below(&mounted, "      serviceAccountName: ccm\n", 6, "volumes: [{name: own, emptyDir: {}}]"),
+        ),
+        (
+            "a certificate of its own",
+            sealed(&below(&folder, "        - -v=1\n", 8, "- --tls-cert-file=/own.crt")),
+        ),
+    ]);
+    deadlock(&[("a folder on a file system that is read-only", sealed(&folder))]);
+    let token = |ids: &str, mode: &str| {
+        let volume = format!(
+            "automountServiceAccountToken: false\nsecurityContext: {{{ids}}}\nvolumes: [{{name: own, projected: \
+             {{defaultMode: {mode}, sources: [{{serviceAccountToken: {{path: token}}}}, {{configMap: {{name: \
+             kube-root-ca.crt, items: [{{key: ca.crt, path: ca.crt}}]}}}}, {{downwardAPI: {{items: [{{path: namespace, \
+             fieldRef: {{fieldPath: metadata.namespace}}}}]}}}}]}}}}]"
+        );
+        below(
+            &pod(&volume),
+            "        imagePullPolicy: IfNotPresent\n",
+            8,
+            "volumeMounts: [{name: own, mountPath: /var/run/secrets/kubernetes.io/serviceaccount}]",
+        )
+    };
+    boot(&[
+        ("a user with the group of root", token("runAsUser: 65532", "0440")),
+        ("a group that may read it", token("runAsUser: 65532, runAsGroup: 65532, fsGroup: 65532", "0440")),
+        ("everybody may read it", token("runAsUser: 65532, runAsGroup: 65532", "0444")),
+    ]);
+    deadlock(&[("another user and group", token("runAsUser: 65532, runAsGroup: 65532", "0440"))]);
+}
+
+#[test]
+fn values_of_flags() {
+    boot(&[
+        ("another spelling", argument("--allow-untagged-cloud=T")),
+        ("an empty argument", argument("''")),
+        (
+            "a short Lease",
+            argument(
+                "--leader-elect-lease-duration=1900ms\n- --leader-elect-renew-deadline=1200ms\n- --leader-elect-retry-period=400ms",
+            ),
+        ),
+    ]);
+    deadlock(&[
+        ("no truth value", argument("--allow-untagged-cloud=yes")),
+        ("a variable that is not replaced", argument("--allow-untagged-cloud=$$(DO_ACCESS_TOKEN)")),
+        ("a blank argument", argument("' '")),
+        (
+            "a Lease of less than a second",
+            argument(
+                "--leader-elect-lease-duration=900ms\n- --leader-elect-renew-deadline=600ms\n- --leader-elect-retry-period=200ms",
+            ),
+        ),
+    ]);
+}
+
+#[test]
+fn variables_from_the_pod_itself() {
+    let from = |path: &str| {
+        variable("t", &format!("          valueFrom: {{fieldRef: {{fieldPath: \"{path}\"}}}}\n"))
+    };
+    boot(&[
+        ("a label of the template", from("metadata.labels['app']")),
+        ("a label that its controller adds", from("metadata.labels['pod-template-hash']")),
+    ]);
+    deadlock(&[
+        ("a label that it does not have", from("metadata.labels['own']")),
+        ("an annotation that it does not have", from("metadata.annotations['own']")),
+    ]);
 }

@@ -72,6 +72,20 @@ fn parameters_of_policies() {
         );
         policy("nodes", &fields, &format!(", paramRef: {{name: absent{reference}}}"))
     };
+    let data = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: absent, namespace: kube-system}\ndata: {most: '3'}\n---\n";
+    let most = |limit: &str| {
+        let text = with("", ", namespace: kube-system, parameterNotFoundAction: Deny");
+        format!(
+            "{data}{}",
+            changed(
+                &text,
+                "expression: \"true\"",
+                &format!("expression: \"int(params.data.most) >= {limit}\"")
+            )
+        )
+    };
+    boot(&[("a value that allows it", most("3"))]);
+    deadlock(&[("a value that does not", most("4"))]);
     let ordinary =
         policy("pods", "  validations: [{expression: \"request.namespace == 'kube-system'\"}]\n", "");
     let (one, why) = super::judge(&ordinary, Topology::SingleControlPlane);

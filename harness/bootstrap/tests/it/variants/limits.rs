@@ -1,6 +1,7 @@
 //! Variants about quotas, limit ranges, Pod security and admission policies.
 
-use super::{base, behind, below, boot, changed, deadlock, in_namespace, pod};
+use super::{base, behind, below, boot, changed, deadlock, in_namespace, judge, pod};
+use bootstrap::{Outcome, Topology};
 
 fn quota(spec: &str) -> String {
     in_namespace(&quota_text(spec))
@@ -191,4 +192,48 @@ fn sysctls_and_security() {
             pod("securityContext: {sysctls: [{name: net.ipv4.tcp_syncookies, value: '1'}]}"),
         ),
     ]);
+}
+
+#[test]
+fn ordinary_pods() {
+    let quota = "apiVersion: v1\nkind: ResourceQuota\nmetadata: {name: own, namespace: default}\nspec: {hard: {pods: '0'}, \
+                 scopes: [BestEffort]}";
+    let range = |namespace: &str, request: &str| {
+        format!(
+            "apiVersion: v1\nkind: LimitRange\nmetadata: {{name: own, namespace: {namespace}}}\nspec: {{limits: \
+             [{{type: Container, defaultRequest: {{cpu: {request}}}}}]}}"
+        )
+    };
+    let level = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {pod-security.kubernetes.io/enforce: \
+                 restricted}}";
+    let two = |text: String| judge(&text, Topology::ControlPlaneAndWorker);
+    let both = |namespace: &str| behind(&format!("{quota}\n---\n{}", range(namespace, "10m")));
+    for (outcome, text) in [
+        (Outcome::Deadlock, behind(quota)),
+        (Outcome::Deadlock, both("kube-system")),
+        (Outcome::Boots, both("default")),
+        (Outcome::Boots, behind(&range("default", "100m"))),
+        (Outcome::BootsIf, behind(&range("default", "64"))),
+        (Outcome::Deadlock, behind(level)),
+    ] {
+        let (found, why) = two(text.clone());
+        assert_eq!(found, outcome, "{why}\n{text}");
+    }
+}
+
+#[test]
+fn names_of_stateful_sets() {
+    let named = |characters: usize| {
+        let text = changed(
+            &base(),
+            "kind: Deployment\nmetadata:\n  name: cloud-controller-manager\n",
+            &format!(
+                "kind: StatefulSet\nmetadata:\n  name: cloud-controller-manager{}\n",
+                "x".repeat(characters - 24)
+            ),
+        );
+        changed(&text, "  replicas: 1\n  strategy:\n    type: Recreate", "")
+    };
+    boot(&[("of 52 characters", named(52))]);
+    deadlock(&[("of 59 characters", named(59))]);
 }

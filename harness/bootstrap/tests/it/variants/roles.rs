@@ -172,3 +172,33 @@ fn what_a_pod_says_of_its_classes() {
         ("a medium that does not exist", pod("volumes: [{name: scratch, emptyDir: {medium: Ram}}]")),
     ]);
 }
+
+#[test]
+fn accounts_of_controllers() {
+    let with = |subject: &str, role: &str| {
+        let text = changed(
+            &base(),
+            "        - -v=1\n",
+            "        - -v=1\n        - --use-service-account-credentials=true\n",
+        );
+        let text = changed(&text, "- kind: ServiceAccount\n  name: ccm\n  namespace: kube-system\n", subject);
+        changed(&text, "  name: cluster-admin\n", &format!("  name: {role}\n"))
+    };
+    let account = "- kind: ServiceAccount\n  name: ccm\n  namespace: kube-system\n";
+    let group =
+        "- kind: Group\n  apiGroup: rbac.authorization.k8s.io\n  name: system:serviceaccounts:kube-system\n";
+    let tokens =
+        "{apiGroups: [''], resources: [serviceaccounts, serviceaccounts/token], verbs: [get, create]}";
+    let nodes = "{apiGroups: [''], resources: [nodes], verbs: [list, watch]}";
+    boot(&[
+        ("for everybody", with(group, "cluster-admin")),
+        (
+            "tokens, and what its informers need",
+            with_role(&with(account, "own"), "a: b", &format!("{tokens}, {nodes}, {LEASES}")),
+        ),
+    ]);
+    deadlock(&[
+        ("no tokens", with_role(&with(account, "own"), "a: b", &format!("{NODES}, {LEASES}"))),
+        ("no Nodes", with_role(&with(account, "own"), "a: b", &format!("{tokens}, {LEASES}"))),
+    ]);
+}

@@ -1,0 +1,185 @@
+//! Variants about MutatingAdmissionPolicies: what they change in Pods, and when they make the API server refuse them.
+
+use super::{all, base, boot, changed, deadlock, judge};
+use bootstrap::{Outcome, Topology};
+
+/// A policy about new Pods, with a binding, before this text.
+fn policy(spec: &str, text: &str) -> String {
+    format!(
+        "apiVersion: admissionregistration.k8s.io/v1\nkind: MutatingAdmissionPolicy\nmetadata: {{name: own}}\nspec:\n  \
+         reinvocationPolicy: Never\n  matchConstraints:\n    namespaceSelector: {{matchLabels: \
+         {{kubernetes.io/metadata.name: kube-system}}}}\n    resourceRules: [{{apiGroups: [''], apiVersions: [v1], \
+         operations: [CREATE], resources: [pods]}}]\n{spec}---\napiVersion: admissionregistration.k8s.io/v1\nkind: \
+         MutatingAdmissionPolicyBinding\nmetadata: {{name: own}}\nspec: {{policyName: own}}\n---\n{text}"
+    )
+}
+
+fn patch(text: &str, expression: &str) -> String {
+    policy(
+        &format!("  mutations:\n  - patchType: JSONPatch\n    jsonPatch: {{expression: \"{expression}\"}}\n"),
+        text,
+    )
+}
+
+fn configuration(text: &str, expression: &str) -> String {
+    policy(
+        &format!(
+            "  mutations:\n  - patchType: ApplyConfiguration\n    applyConfiguration: {{expression: \"{expression}\"}}\n"
+        ),
+        text,
+    )
+}
+
+/// The base without its toleration of the taint that the CCM removes.
+fn intolerant() -> String {
+    changed(
+        &base(),
+        "      - key: node.cloudprovider.kubernetes.io/uninitialized\n        operator: Exists\n        effect: NoSchedule\n",
+        "",
+    )
+}
+
+const TOLERATION: &str = "[JSONPatch{op: 'add', path: '/spec/tolerations/-', value: Object.spec.tolerations{key: \
+                          'node.cloudprovider.kubernetes.io/uninitialized', operator: 'Exists'}}]";
+
+#[test]
+fn what_a_pod_needs_is_added() {
+    let with = |fields: &str, expression: &str| {
+        patch(&intolerant(), expression).replacen("  mutations:\n", &format!("{fields}  mutations:\n"), 1)
+    };
+    boot(&[
+        ("a toleration", with("", TOLERATION)),
+        (
+            "for Pods with a label",
+            with(
+                "  matchConditions: [{name: a, expression: \"object.metadata.labels.app == 'ccm'\"}]\n",
+                TOLERATION,
+            ),
+        ),
+        (
+            "with a variable and a decision",
+            with(
+                "  variables: [{name: key, expression: \"'node.cloudprovider.kubernetes.io/uninitialized'\"}]\n",
+                "has(object.spec.hostNetwork) ? [JSONPatch{op: 'add', path: '/spec/tolerations/-', value: \
+                 Object.spec.tolerations{key: variables.key, operator: 'Exists'}}] : []",
+            ),
+        ),
+    ]);
+    deadlock(&[
+        ("no policy", intolerant()),
+        ("no binding", with("", TOLERATION).replace("policyName: own", "policyName: other")),
+        (
+            "other Pods",
+            with(
+                "  matchConditions: [{name: a, expression: \"object.metadata.labels.app == 'other'\"}]\n",
+                TOLERATION,
+            ),
+        ),
+        (
+            "another namespace",
+            with("", TOLERATION)
+                .replace("kubernetes.io/metadata.name: kube-system", "kubernetes.io/metadata.name: default"),
+        ),
+        ("another key", with("", &TOLERATION.replace("uninitialized", "shutdown"))),
+    ]);
+}
+
+#[test]
+fn what_a_pod_needs_is_taken_away() {
+    let host = |value: &str| format!("Object{{spec: Object.spec{{hostNetwork: {value}}}}}");
+    boot(&[
+        ("its network stays", configuration(&base(), &host("true"))),
+        (
+            "variables of its container",
+            configuration(
+                &base(),
+                "Object{spec: Object.spec{containers: object.spec.containers.map(c, Object.spec.containers{name: c.name, \
+                 env: [Object.spec.containers.env{name: 'OWN', value: 'a'}]})}}",
+            ),
+        ),
+        ("a label", configuration(&base(), "Object{metadata: Object.metadata{labels: {'own': 'a'}}}")),
+    ]);
+    deadlock(&[
+        (
+            "its tolerations",
+            patch(&base(), "[JSONPatch{op: 'replace', path: '/spec/tolerations', value: []}]"),
+        ),
+        (
+            "it gets a scheduler that does not exist",
+            configuration(&base(), "Object{spec: Object.spec{schedulerName: 'own'}}"),
+        ),
+        (
+            "a selector of Nodes",
+            patch(&base(), "[JSONPatch{op: 'add', path: '/spec/nodeSelector/own', value: 'a'}]"),
+        ),
+        (
+            "the volume of its token",
+            patch(&base(), "[JSONPatch{op: 'add', path: '/spec/volumes', value: []}]"),
+        ),
+        (
+            "its priority, which is set already",
+            configuration(&base(), "Object{spec: Object.spec{priorityClassName: 'system-node-critical'}}"),
+        ),
+        (
+            "its container has no name",
+            patch(&base(), "[JSONPatch{op: 'replace', path: '/spec/containers/0/name', value: ''}]"),
+        ),
+    ]);
+}
+
+#[test]
+fn changes_that_cannot_be_made() {
+    let open = |text: String| {
+        text.replacen("  reinvocationPolicy", "  failurePolicy: Ignore\n  reinvocationPolicy", 1)
+    };
+    let list = configuration(
+        &base(),
+        "Object{spec: Object.spec{tolerations: [Object.spec.tolerations{operator: 'Exists'}]}}",
+    );
+    let absent = patch(&base(), "[JSONPatch{op: 'add', path: '/metadata/annotations/own', value: 'a'}]");
+    let unknown = configuration(&base(), "Object{spec: Object.spec{hostnetwork: true}}");
+    boot(&[
+        ("an atomic list, and it fails open", open(list.clone())),
+        ("below a field that is absent, and it fails open", open(absent.clone())),
+    ]);
+    deadlock(&[
+        ("an atomic list", list),
+        ("below a field that is absent", absent),
+        ("a field that Pods do not have", unknown),
+    ]);
+    all(
+        Outcome::BootsIf,
+        &[(
+            "what the manifests do not show",
+            patch(
+                &base(),
+                "[JSONPatch{op: 'add', path: '/spec/schedulerName', value: object.metadata.name}]",
+            ),
+        )],
+    );
+}
+
+#[test]
+fn other_requests() {
+    let nodes = |expression: &str| {
+        configuration(&base(), expression)
+            .replacen(
+                "    namespaceSelector: {matchLabels: {kubernetes.io/metadata.name: kube-system}}\n",
+                "",
+                1,
+            )
+            .replacen(
+                "operations: [CREATE], resources: [pods]",
+                "operations: [UPDATE], resources: [nodes]",
+                1,
+            )
+    };
+    boot(&[("a label of Nodes", nodes("Object{metadata: Object.metadata{labels: {'own': 'a'}}}"))]);
+    all(Outcome::BootsIf, &[("a field of Nodes", nodes("Object{spec: Object.spec{unschedulable: true}}"))]);
+    let ordinary = patch(&base(), "[JSONPatch{op: 'add', path: '/spec/nodeSelector/own', value: 'a'}]")
+        .replace("kubernetes.io/metadata.name: kube-system", "kubernetes.io/metadata.name: default");
+    let (one, why) = judge(&ordinary, Topology::SingleControlPlane);
+    assert_eq!(one, Outcome::Boots, "no ordinary Pod can run there anyway: {why}");
+    let (two, why) = judge(&ordinary, Topology::ControlPlaneAndWorker);
+    assert_eq!(two, Outcome::Deadlock, "ordinary Pods have no selector to which it could be added: {why}");
+}
