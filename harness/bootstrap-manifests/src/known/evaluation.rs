@@ -138,6 +138,7 @@ pub(super) fn uses_hidden(text: &str, request: &Request) -> bool {
     let unseen = request.object.is_none() && names(text, "object");
     let is_shown = |field: &str| match field {
         "metadata.name" => request.shows_name,
+        "request.name" => request.attributes["name"].is_string(),
         "params" => request.params.is_some(),
         _ => false,
     };

@@ -1,9 +1,9 @@
 //! The file of `--kubeconfig`: where it comes from, and whether the user of the container may read it.
 
-use super::kubeconfig_text::{fault, server_of};
+use super::kubeconfig_text::{acts_as, fault, server_of};
 use super::readable::{may_read, user_of};
 use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{Condition, TOKEN_FOLDER, Workload, spec_path};
+use crate::workload::{Condition, TOKEN_FOLDER, Workload, expanded, spec_path};
 
 /// Kubeconfigs that kubeadm writes on control planes, readable by root only.
 const OF_KUBEADM: &[&str] = &[
@@ -42,8 +42,17 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
     // The longest mount path is the one that counts.
     // Without a volume it is a file of the image, which the manifests do not show.
     let mount = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))?;
-    let relative =
-        joined(mount.text_at("subPath").unwrap_or_default(), inside(&path, mount.text_at("mountPath")?)?);
+    let below = match mount.get("subPathExpr").and_then(Node::text) {
+        Some(expression) => {
+            let own = workload.containers.iter().filter(|c| !c.init).nth(at.unwrap_or(0))?;
+            expanded(expression, &own.env)
+        }
+        None => mount.text_at("subPath").unwrap_or_default().to_owned(),
+    };
+    if below.contains('$') {
+        return None;
+    }
+    let relative = joined(&below, inside(&path, mount.text_at("mountPath")?)?);
     let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
     let volume = volumes.iter().find(|volume| volume.text_at("name") == mount.text_at("name"))?;
     let user = user_of(spec, container);
@@ -72,19 +81,50 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
             advice: String::from("mount a ConfigMap or a Secret with the kubeconfig"),
         });
     }
-    let (source, found) = [("configMap", "ConfigMap", "name"), ("secret", "Secret", "secretName")]
-        .iter()
-        .find_map(|(field, kind, name)| {
-            let source = volume.get(field)?;
-            Some((source, objects.find(kind, &object.namespace, source.text_at(name)?)?))
-        })?;
+    let (source, found) = source_of(objects, object, volume, &relative)?;
     Some(of_object(object, (spec, container), source, found, &relative, &path))
+}
+
+/// The ConfigMap or Secret of a volume that contains a file, and the part of the volume that refers to it. A volume without
+/// sources has only one.
+fn source_of<'a>(
+    objects: &'a Objects,
+    object: &Object,
+    volume: &'a Node,
+    file: &str,
+) -> Option<(&'a Node, &'a Object)> {
+    let named = |holder: &'a Node| {
+        let kinds = [("configMap", "ConfigMap"), ("secret", "Secret")];
+        kinds.iter().find_map(|(field, kind)| {
+            let source = holder.get(field)?;
+            // A volume calls the field of a Secret secretName, a source name.
+            let name = source.text_at("secretName").or_else(|| source.text_at("name"))?;
+            Some((source, objects.find(kind, &object.namespace, name)?))
+        })
+    };
+    let Some(projected) = volume.get("projected") else { return named(volume) };
+    let contains = |(source, found): &(&Node, &Object)| {
+        let items = source.get("items").map(Node::items).unwrap_or_default();
+        let has = |map: &&str| found.node.at(&[*map, file]).is_some();
+        items.iter().any(|item| item.text_at("path") == Some(file))
+            || (items.is_empty() && ["data", "stringData"].iter().any(|map| has(&map)))
+    };
+    let sources = projected.get("sources").map(Node::items).unwrap_or_default();
+    sources.iter().filter_map(named).find(contains)
 }
 
 /// The condition that a kubeconfig from a folder of the Node, which is not one of kubeadm's, is there.
 pub(super) fn on_the_node(objects: &Objects, workload: &Workload) -> Option<Condition> {
     let Kubeconfig::OnNode { file, place } = find(objects, workload)? else { return None };
     Some(Condition { words: format!("the Node has the kubeconfig {file}"), place })
+}
+
+/// The condition on the user as whom the program acts.
+pub(super) fn impersonates(objects: &Objects, workload: &Workload) -> Option<Condition> {
+    let Kubeconfig::Text { text, place, .. } = find(objects, workload)? else { return None };
+    let user = acts_as(&text)?;
+    let words = format!("it may impersonate {user}, who has its permissions (as in its kubeconfig)");
+    Some(Condition { words, place })
 }
 
 /// The file in a volume of a ConfigMap or a Secret of the manifests.
@@ -128,6 +168,10 @@ fn of_object(
         };
     }
     let is_there = |file: &str| {
+        // A relative path begins at the folder of the kubeconfig, whose other files are not examined.
+        if !file.starts_with('/') {
+            return true;
+        }
         let containers = spec.get("containers").map(Node::items).unwrap_or_default();
         let mounts = containers.iter().filter_map(|own| own.get("volumeMounts")).flat_map(Node::items);
         let mut paths = mounts.into_iter().filter_map(|mount| mount.text_at("mountPath"));

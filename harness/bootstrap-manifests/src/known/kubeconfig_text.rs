@@ -72,6 +72,14 @@ fn named(file: &Value, list: &str, name: &str) -> Option<Value> {
     items.iter().find(|item| item["name"] == name).cloned()
 }
 
+/// The user as whom a program acts (`as`), if its kubeconfig says so.
+pub(super) fn acts_as(text: &str) -> Option<String> {
+    let file: Value = serde_saphyr::from_str(text).ok()?;
+    let context = named(&file, "contexts", file["current-context"].as_str()?)?;
+    let user = named(&file, "users", context["context"]["user"].as_str()?)?;
+    user["user"]["as"].as_str().filter(|name| !name.is_empty()).map(str::to_owned)
+}
+
 /// The server of the current context, or of the only cluster.
 pub(super) fn server_of(text: &str) -> Option<String> {
     let file: Value = serde_saphyr::from_str(text).ok()?;

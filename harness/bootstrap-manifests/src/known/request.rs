@@ -118,7 +118,14 @@ impl Request {
             namespace: Some(&workload.namespace),
             user: workload.scheduler.is_none().then(|| "system:kube-scheduler".to_owned()),
         };
-        Request::new(objects, attributes, None)
+        let object = json!({
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"namespace": workload.namespace, "name": "", "uid": ""},
+            "target": {"kind": "Node", "name": ""},
+        });
+        let hidden = &["target.name"];
+        Request { is_complete: true, hidden, ..Request::new(objects, attributes, Some(object)) }
     }
 
     /// A kubelet's request for a token of the service account.
@@ -213,7 +220,11 @@ impl Request {
         let is_complete = object.is_some() && !lease_exists(objects, workload);
         let hidden = &["holderIdentity", "acquireTime", "renewTime", "leaseTransitions"];
         let shows_name = object.is_some();
-        Request { is_complete, shows_name, hidden, ..Request::new(objects, attributes, object) }
+        let mut request = Request::new(objects, attributes, object);
+        if let Some((_, name)) = lease_of(workload) {
+            request.attributes["name"] = json!(name);
+        }
+        Request { is_complete, shows_name, hidden, ..request }
     }
 }
 

@@ -8,8 +8,8 @@ use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::spread::spread;
 use super::{
-    Container, adoption, claims, fields, flags, hindrance, inits, outside, role, runtime_class, sub_path,
-    token, variables,
+    Container, adoption, claims, fields, flags, hindrance, inits, needed_variables, outside, role,
+    runtime_class, sub_path, token, variables,
 };
 use crate::manifest::{Node, Object, Objects, Place};
 
@@ -36,7 +36,7 @@ pub fn workloads(objects: &Objects, refused: &[usize]) -> Vec<Workload> {
         workload.hindrances.extend(flags::refused_arguments(objects, workload));
         workload.hindrances.extend(adoption::adopted(objects, workload));
         claims::bound_by_hand(objects, workload);
-        variables::not_replaced(objects, workload);
+        needed_variables::judge(objects, workload);
     }
     all
 }

@@ -1,10 +1,11 @@
 //! Flags of the framework whose value is written as a word of its own.
 
+use super::container::Container;
 use super::hindrance::Hindrance;
 use super::kind::{Role, spec_path};
 use super::pods::Workload;
 use super::refs::Stage;
-use crate::manifest::{Node, Objects};
+use crate::manifest::{Node, Object, Objects};
 
 /// Flags of truth values, which take a value only after `=` (`k8s.io/cloud-provider`, `k8s.io/component-base`, `apiserver`).
 const OF_TRUTH: &[&str] = &[
@@ -45,6 +46,12 @@ pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Optio
                 let words = "the process exits, as one of its arguments is blank and no flag";
                 return exits(words.to_owned(), "remove the blank argument");
             }
+            if !is_foreign && let Some(variable) = undefined(argument, container, node, objects, object) {
+                let words = format!(
+                    "the process exits, as the variable {variable} is not defined and '{argument}' stays as an argument"
+                );
+                return exits(words, "define the variable, or remove the argument");
+            }
             let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
             // A variable that the manifests do not show may have any value; an escaped one has none.
             let is_known = !value.contains('$') || written.text().is_some_and(|text| text.contains("$$("));
@@ -57,6 +64,28 @@ pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Optio
             )
         })
     })
+}
+
+/// The variable of an argument `$(NAME)` that is certainly not defined.
+fn undefined<'a>(
+    argument: &'a str,
+    container: &Container,
+    node: &Node,
+    objects: &Objects,
+    object: &Object,
+) -> Option<&'a str> {
+    let name = argument.strip_prefix("$(")?.strip_suffix(')')?;
+    let of_kubernetes =
+        name.starts_with("KUBERNETES_") || name.contains("_SERVICE_") || name.contains("_PORT");
+    if of_kubernetes || node.get("envFrom").is_some() || container.env.iter().any(|(own, ..)| own == name) {
+        return None;
+    }
+    let items = node.get("env").map(Node::items).unwrap_or_default();
+    let Some(item) = items.iter().find(|item| item.text_at("name") == Some(name)) else { return Some(name) };
+    let key = item.at(&["valueFrom", "configMapKeyRef"])?;
+    let map = objects.find("ConfigMap", &object.namespace, key.text_at("name")?)?;
+    let is_optional = key.get("optional").and_then(Node::bool) == Some(true);
+    (is_optional && map.node.at(&["data", key.text_at("key")?]).is_none()).then_some(name)
 }
 
 /// A truth value after a blank: the program takes the flag for true and the word for an argument, which a program of the

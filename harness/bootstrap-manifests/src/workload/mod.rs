@@ -9,6 +9,7 @@ mod flags;
 mod hindrance;
 mod inits;
 mod kind;
+mod needed_variables;
 mod outside;
 mod placement;
 mod pods;
@@ -39,3 +40,4 @@ pub use taint::{
 };
 pub use taint::{Effect, Taint};
 pub use token::{FOLDER as TOKEN_FOLDER, mounts_token};
+pub use variables::expanded;

@@ -147,7 +147,10 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
     }
     for (holder, whose) in [(container, "container"), (spec, "Pod")] {
         for kind in ["seccompProfile", "appArmorProfile"] {
-            let profile = holder.at(&["securityContext", kind]);
+            let own = container.at(&["securityContext", kind]);
+            // The profile of a container replaces that of its Pod.
+            let profile =
+                if whose == "Pod" && own.is_some() { None } else { holder.at(&["securityContext", kind]) };
             let Some(profile) = profile.filter(|p| p.text_at("type") == Some("Localhost")) else { continue };
             let named = profile.text_at("localhostProfile").unwrap_or_default();
             conditions.add(profile, format!("the {kind} '{named}' of its {whose} is on the Node"));
@@ -329,6 +332,7 @@ fn one_volume(conditions: &mut Conditions, volume: &Node) {
             "" | "DirectoryOrCreate" => {}
             // The file is created, but not its folder (`pkg/volume/hostpath`).
             "FileOrCreate" if has_known_folder(path) => {}
+            "Directory" if FOLDERS.contains(&path.trim_end_matches('/')) => {}
             "FileOrCreate" => conditions.add(host, format!("the folder of '{path}' exists on the Node")),
             kind => conditions.add(host, format!("'{path}' is a {kind} on the Node")),
         }

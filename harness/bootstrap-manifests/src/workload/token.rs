@@ -151,7 +151,12 @@ fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Op
             format!("its token is for the audience '{audience}', which the API server does not accept");
         return Some((words, String::from("remove 'audience' from the token")));
     }
-    if !sources.iter().any(brings_authority) {
+    // Go reads further authorities from the files of these variables.
+    let elsewhere = ["SSL_CERT_FILE", "SSL_CERT_DIR"];
+    let mut variables =
+        containers_of(spec).flat_map(|own| own.get("env").map(Node::items).unwrap_or_default());
+    let brought = variables.any(|own| own.text_at("name").is_some_and(|name| elsewhere.contains(&name)));
+    if !brought && !sources.iter().any(brings_authority) {
         let words = format!(
             "the volume '{name}' at {FOLDER} has no ca.crt, so the program does not trust the API server"
         );
@@ -159,6 +164,10 @@ fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Op
         return Some((words, advice));
     }
     None
+}
+
+fn containers_of(spec: &Node) -> impl Iterator<Item = &Node> {
+    spec.get("containers").map(Node::items).unwrap_or_default().iter()
 }
 
 /// Whether a source of a projected volume may contain `ca.crt`. The contents of a Secret or another ConfigMap are not

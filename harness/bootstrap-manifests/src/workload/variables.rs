@@ -1,11 +1,8 @@
 //! Environment variables that come from ConfigMaps or from the Pod itself, and `$(NAME)` in command lines, as the kubelet
 //! replaces it.
 
-use super::hindrance::Hindrance;
-use super::kind::{Role, spec_path};
-use super::outside::Condition;
+use super::kind::spec_path;
 use super::pods::Workload;
-use super::refs::Stage;
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Fills in the variables of a workload whose values are in the manifests, and replaces them in its command lines. A
@@ -47,62 +44,8 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
     }
 }
 
-/// Endings of the names of variables without whose value a program cannot work.
-const NEEDED: &[&str] = &["ENDPOINT", "URL", "HOST", "ADDRESS", "SERVER", "TOKEN", "FILE", "PATH", "CONFIG"];
-
-/// Records the variables that are used before they are defined: the kubelet leaves `$(NAME)` as it is
-/// (`makeEnvironmentVariables`).
-pub(super) fn not_replaced(objects: &Objects, workload: &mut Workload) {
-    let Some(object) = workload.object.map(|index| &objects.all[index]) else { return };
-    let Some(spec) = object.node.at(spec_path(workload.kind)) else { return };
-    if !matches!(workload.role, Role::Ccm | Role::NodeManager) {
-        return;
-    }
-    for container in spec.get("containers").map(Node::items).unwrap_or_default() {
-        let items = container.get("env").map(Node::items).unwrap_or_default();
-        // Variables of Services are there from the start.
-        let of_service =
-            |name: &str| ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"].iter().any(|part| name.contains(part));
-        let defined = |name: &str| {
-            let position = items.iter().position(|item| item.text_at("name") == Some(name));
-            position.filter(|_| !of_service(name))
-        };
-        for item in items.iter().filter(|item| item.at(&["valueFrom", "fieldRef"]).is_some()) {
-            let name = item.text_at("name").unwrap_or_default();
-            let is_needed = NEEDED.iter().any(|ending| name.to_uppercase().ends_with(ending));
-            let path =
-                item.at(&["valueFrom", "fieldRef", "fieldPath"]).and_then(Node::text).unwrap_or_default();
-            if is_needed && own_label(object, path).is_some_and(|value| value.is_empty()) {
-                let words = format!("the variable {name} is empty, as its Pods have no {path}");
-                let advice = format!("add it to the template, or set {name} in another way");
-                workload.hindrances.push(Hindrance::new(Stage::Work, words, object.place(item), advice));
-            }
-        }
-        for (at, item) in items.iter().enumerate() {
-            let value = item.get("value").and_then(Node::scalar).unwrap_or_default();
-            let used = value.split("$(").skip(1).filter_map(|rest| rest.split_once(')'));
-            let mut late = used.filter(|(name, _)| defined(name).is_some_and(|other| other >= at));
-            let Some((later, _)) = late.next() else { continue };
-            let name = item.text_at("name").unwrap_or_default();
-            let place = object.place(item);
-            // Variables of `envFrom` come first, and one of them may have the same name.
-            let is_certain = container.get("envFrom").is_none();
-            if is_certain && NEEDED.iter().any(|ending| name.to_uppercase().ends_with(ending)) {
-                let words = format!(
-                    "the variable {name} uses $({later}), which is defined after it, so that it is not replaced"
-                );
-                let advice = format!("define {later} before {name}");
-                workload.hindrances.push(Hindrance::new(Stage::Work, words, place, advice));
-            } else {
-                let words = format!("it works with the variable {name} in which $({later}) is not replaced");
-                workload.conditions.push(Condition { words, place });
-            }
-        }
-    }
-}
-
 /// The value of `valueFrom`, if the manifests show it.
-fn value_of(objects: &Objects, object: &Object, from: &Node) -> Option<String> {
+pub(super) fn value_of(objects: &Objects, object: &Object, from: &Node) -> Option<String> {
     if let Some(key) = from.get("configMapKeyRef") {
         let map = objects.find("ConfigMap", &object.namespace, key.text_at("name")?)?;
         return map.node.at(&["data", key.text_at("key")?])?.scalar();
@@ -129,7 +72,7 @@ const ADDED: [&str; 6] = [
 ];
 
 /// A label or an annotation of the template, or nothing if there is none.
-fn own_label(object: &Object, path: &str) -> Option<String> {
+pub(super) fn own_label(object: &Object, path: &str) -> Option<String> {
     let (field, key) = path.strip_prefix("metadata.")?.split_once("['")?;
     let key = key.strip_suffix("']")?;
     let kind = super::WorkloadKind::parse(&object.api_version, &object.kind)?;
@@ -141,7 +84,7 @@ fn own_label(object: &Object, path: &str) -> Option<String> {
 }
 
 /// A text with `$(NAME)` replaced; `$$` is an escaped dollar sign.
-fn expanded<P>(text: &str, env: &[(String, String, P)]) -> String {
+pub fn expanded<P>(text: &str, env: &[(String, String, P)]) -> String {
     if !text.contains('$') {
         return text.to_owned();
     }

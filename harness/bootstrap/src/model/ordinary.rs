@@ -30,6 +30,11 @@ impl OrdinaryPods {
         for condition in &mut conditions {
             condition.words = format!("ordinary Pods: {}", condition.words);
         }
+        // A policy may have given it a selector.
+        for (label, value, place) in &pod.node_selector {
+            let words = format!("ordinary Pods: a Node has the label {label}={value}");
+            conditions.push(Condition { words, place: place.clone() });
+        }
         apply_policies(objects, assumed, std::slice::from_mut(&mut pod));
         let asked = Asked::of(objects, hooks, &mut pod);
         let mut webhooks = [asked.creation, asked.bindings, asked.tokens].concat();

@@ -182,4 +182,20 @@ fn the_contents_of_a_kubeconfig() {
         )
     };
     deadlock(&[("that of the kubelet", mounted("kubelet.conf"))]);
+    let by_variable = |name: &str| {
+        let text = kubeconfig(("x", "x"));
+        let text = changed(&text, "mountPath: /v", "mountPath: /v/kubeconfig, subPathExpr: $(OWN)");
+        below(&text, "        env:\n", 8, &format!("- {{name: OWN, value: {name}}}"))
+    };
+    boot(&[("a file that a variable names", by_variable("kubeconfig"))]);
+    deadlock(&[("another file", by_variable("other"))]);
+    let sources = "projected: {sources: [{configMap: {name: kube-root-ca.crt}}, {configMap: {name: conf}}]}";
+    let among_others = changed(&kubeconfig(("x", "x")), "configMap: {name: conf}", sources);
+    let (outcome, why) = judge(&among_others, Topology::SingleControlPlane);
+    assert_eq!(outcome, Outcome::Boots, "{why}");
+    let wrong = changed(&among_others, "current-context: x", "current-context: other");
+    deadlock(&[("a source among others", wrong)]);
+    let acting = kubeconfig(("tokenFile: ", "as: somebody, tokenFile: "));
+    let (outcome, why) = judge(&acting, Topology::SingleControlPlane);
+    assert!(outcome == Outcome::BootsIf && why.contains("impersonate somebody"), "{why}");
 }

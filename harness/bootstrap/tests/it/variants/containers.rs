@@ -228,6 +228,62 @@ fn values_of_flags() {
 }
 
 #[test]
+fn values_of_config_maps_are_not_replaced() {
+    let map = |key: &str| {
+        format!(
+            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: own, namespace: kube-system}}\ndata: {{{key}: 'http://$(REGION)/'}}"
+        )
+    };
+    let line = "        imagePullPolicy: IfNotPresent\n";
+    let all_of = |key: &str| below(&behind(&map(key)), line, 8, "envFrom: [{configMapRef: {name: own}}]");
+    let one = below(
+        &behind(&map("key")),
+        "        env:\n",
+        8,
+        "- {name: OWN_URL, valueFrom: {configMapKeyRef: {name: own, key: key}}}",
+    );
+    boot(&[
+        ("a note", all_of("NOTE")),
+        (
+            "it is set again",
+            below(&all_of("OWN_URL"), "        env:\n", 8, "- {name: OWN_URL, value: 'http://own/'}"),
+        ),
+    ]);
+    deadlock(&[("an address", all_of("OWN_URL")), ("one key", one)]);
+}
+
+#[test]
+fn arguments_that_are_variables() {
+    let optional = |key: &str| {
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own, namespace: kube-system}\ndata: {more: ''}";
+        let text = below(&behind(map), "        - -v=1\n", 8, "- $(MORE)");
+        below(
+            &text,
+            "        env:\n",
+            8,
+            &format!(
+                "- {{name: MORE, valueFrom: {{configMapKeyRef: {{name: own, key: {key}, optional: true}}}}}}"
+            ),
+        )
+    };
+    boot(&[("an empty one", optional("more"))]);
+    deadlock(&[
+        ("one that is not defined", optional("absent")),
+        ("one that nothing defines", argument("$(MORE)")),
+    ]);
+}
+
+#[test]
+fn profiles_of_containers_replace_those_of_pods() {
+    let with = |own: &str| {
+        let text = pod("securityContext: {seccompProfile: {type: Localhost, localhostProfile: own.json}}");
+        below(&text, "        imagePullPolicy: IfNotPresent\n", 8, own)
+    };
+    boot(&[("its own", with("securityContext: {seccompProfile: {type: RuntimeDefault}}"))]);
+    all(Outcome::BootsIf, &[("that of its Pod", with("securityContext: {runAsUser: 0}"))]);
+}
+
+#[test]
 fn variables_from_the_pod_itself() {
     let from = |path: &str| {
         variable("t", &format!("          valueFrom: {{fieldRef: {{fieldPath: \"{path}\"}}}}\n"))

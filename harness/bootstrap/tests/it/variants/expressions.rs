@@ -125,6 +125,14 @@ fn conditions_of_webhooks() {
         ("a field that is not there", condition("object.spec.unschedulable == true")),
         ("Nodes that are not cordoned", condition("!has(object.spec.unschedulable)")),
     ]);
+    let bindings = "{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods/binding]}";
+    let label = "{name: label, expression: \"object.metadata.labels['own'] == 'a'\"}";
+    let scheduler = "{name: others, expression: \"request.userInfo.username != 'system:kube-scheduler'\"}";
+    deadlock(&[("a binding has no labels", hook(bindings, &format!(", matchConditions: [{label}]")))]);
+    boot(&[(
+        "another condition is false, and decides",
+        hook(bindings, &format!(", matchConditions: [{label}, {scheduler}]")),
+    )]);
     let pods = "{apiGroups: [''], apiVersions: [v1], operations: [CREATE], resources: [pods]}";
     let except = |names: &str| {
         hook(

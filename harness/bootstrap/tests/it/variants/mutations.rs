@@ -182,4 +182,8 @@ fn other_requests() {
     assert_eq!(one, Outcome::Boots, "no ordinary Pod can run there anyway: {why}");
     let (two, why) = judge(&ordinary, Topology::ControlPlaneAndWorker);
     assert_eq!(two, Outcome::Deadlock, "ordinary Pods have no selector to which it could be added: {why}");
+    let whole =
+        ordinary.replace("/spec/nodeSelector/own', value: 'a'", "/spec/nodeSelector', value: {'own': 'a'}");
+    let (two, why) = judge(&whole, Topology::ControlPlaneAndWorker);
+    assert!(two == Outcome::BootsIf && why.contains("a Node has the label own=a"), "{why}");
 }

@@ -44,6 +44,13 @@ fn a_token_in_its_folder() {
             ),
         ),
     ]);
+    let elsewhere = below(
+        &projected("{path: token}", ""),
+        "        env:\n",
+        8,
+        "- {name: SSL_CERT_FILE, value: /etc/own.crt}",
+    );
+    boot(&[("an authority that Go reads elsewhere", elsewhere)]);
     deadlock(&[
         ("no authority", projected("{path: token}", "")),
         ("another audience", projected("{path: token, audience: vault}", AUTHORITY)),
