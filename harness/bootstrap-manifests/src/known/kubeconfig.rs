@@ -35,18 +35,15 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
     let object = &objects.all[workload.object?];
     let spec = object.node.at(spec_path(workload.kind))?;
     let containers = spec.get("containers").map(Node::items).unwrap_or_default();
-    let at = workload.containers.iter().filter(|c| !c.init).position(|c| c.flag("kubeconfig").is_some());
-    let container = containers.get(at.unwrap_or(0)).or_else(|| containers.first())?;
+    let (at, own) = workload.container_with("kubeconfig")?;
+    let container = containers.get(at)?;
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
     let below = |mount: &&Node| mount.text_at("mountPath").and_then(|own| inside(&path, own)).is_some();
     // The longest mount path is the one that counts.
     // Without a volume it is a file of the image, which the manifests do not show.
     let mount = mounts.iter().filter(below).max_by_key(|m| m.text_at("mountPath").map_or(0, str::len))?;
     let below = match mount.get("subPathExpr").and_then(Node::text) {
-        Some(expression) => {
-            let own = workload.containers.iter().filter(|c| !c.init).nth(at.unwrap_or(0))?;
-            expanded(expression, &own.env)
-        }
+        Some(expression) => expanded(expression, &own.env),
         None => mount.text_at("subPath").unwrap_or_default().to_owned(),
     };
     if below.contains('$') {

@@ -37,7 +37,7 @@ pub(super) fn cloud_config(objects: &Objects, workload: &Workload) -> Option<Hin
     let spec = object.node.at(spec_path(workload.kind))?;
     let (path, _) = workload.flag("cloud-config").filter(|(value, _)| !value.is_empty())?;
     let containers = spec.get("containers").map(Node::items).unwrap_or_default();
-    let at = workload.containers.iter().filter(|c| !c.init).position(|c| c.flag("cloud-config").is_some())?;
+    let (at, _) = workload.container_with("cloud-config")?;
     let container = containers.get(at)?;
     let (node, bits) = mode_of(spec, container, &path)?;
     if may_read(spec, container, bits) {

@@ -12,7 +12,7 @@ pub(super) fn unwritable(objects: &Objects, workload: &Workload) -> Option<Hindr
     let object = &objects.all[workload.object?];
     let spec = object.node.at(spec_path(workload.kind))?;
     let containers = spec.get("containers").map(Node::items).unwrap_or_default();
-    let at = workload.containers.iter().filter(|c| !c.init).position(|c| c.flag("cert-dir").is_some())?;
+    let (at, _) = workload.container_with("cert-dir")?;
     let container = containers.get(at)?;
     let sealed = container.at(&["securityContext", "readOnlyRootFilesystem"])?.bool() == Some(true);
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();

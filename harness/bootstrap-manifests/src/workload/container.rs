@@ -10,6 +10,8 @@ pub struct Container {
     pub name: String,
     /// Whether it is an init container, which ends before the others start.
     pub init: bool,
+    /// Its position in the list `containers`; `None` if it is one of `initContainers`.
+    pub position: Option<usize>,
     /// The image, as written.
     pub image: String,
     /// Where the image is.
@@ -103,6 +105,7 @@ impl Container {
         let mut container = Container {
             name: node.text_at("name").unwrap_or_default().to_owned(),
             init,
+            position: None,
             image: node.text_at("image").unwrap_or_default().to_owned(),
             image_place: object.place_of(node, "image"),
             arguments,

@@ -180,10 +180,11 @@ fn needs_at_creation(
 fn containers(object: &Object, spec: &Node, refs: &mut Vec<Ref>) -> Vec<Container> {
     let mut all = Vec::new();
     for (key, init) in [("initContainers", true), ("containers", false)] {
-        for node in spec.get(key).map(Node::items).unwrap_or_default() {
+        for (at, node) in spec.get(key).map(Node::items).unwrap_or_default().iter().enumerate() {
             // The others keep running.
             let ends = init && !inits::is_sidecar(node) && !inits::is_the_program(spec, node);
-            all.push(Container::read(object, node, ends, refs));
+            let position = (!init).then_some(at);
+            all.push(Container { position, ..Container::read(object, node, ends, refs) });
         }
     }
     all

@@ -32,7 +32,7 @@ pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Optio
     let object = &objects.all[workload.object?];
     let spec = object.node.at(spec_path(workload.kind))?;
     let nodes = spec.get("containers").map(Node::items).unwrap_or_default();
-    let containers = workload.containers.iter().filter(|container| !container.init);
+    let containers = workload.containers.iter().filter(|container| container.position.is_some());
     containers.zip(nodes).find_map(|(container, node)| {
         let is_foreign =
             container.flag("leader-elect").is_none() && container.flag("cloud-provider").is_none();

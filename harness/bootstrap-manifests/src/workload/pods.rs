@@ -154,6 +154,12 @@ impl Workload {
         self.containers.iter().filter(|container| !container.init).find_map(|container| container.flag(name))
     }
 
+    /// The first container of the list `containers` that has a flag, and its position there.
+    pub fn container_with(&self, flag: &str) -> Option<(usize, &Container)> {
+        let mut all = self.containers.iter().filter_map(|container| Some((container.position?, container)));
+        all.find(|(_, container)| container.flag(flag).is_some())
+    }
+
     /// Whether the manifest contains a command line.
     pub fn has_arguments(&self) -> bool {
         self.containers.iter().any(|container| !container.init && !container.arguments.is_empty())

@@ -77,3 +77,16 @@ fn volumes_that_no_container_mounts() {
     boot(&[("a driver", volume(driver, false)), ("a Secret that is absent", volume(secret, false))]);
     deadlock(&[("a driver, mounted", volume(driver, true)), ("a Secret, mounted", volume(secret, true))]);
 }
+
+#[test]
+fn flags_are_those_of_the_container_that_has_them() {
+    let sidecar = |argument: &str| {
+        let text = init(&format!("{PAUSE}, restartPolicy: Always, args: [own]"));
+        changed(&text, "        - -v=1\n", &format!("        - -v=1\n        - {argument}\n"))
+    };
+    boot(&[("another spelling", sidecar("--allow-untagged-cloud=T"))]);
+    deadlock(&[
+        ("no truth value", sidecar("--allow-untagged-cloud=maybe")),
+        ("a variable that nothing defines", sidecar("$(OWN)")),
+    ]);
+}
