@@ -184,7 +184,7 @@ Exit codes:
   3    a cell could not be measured: the machinery failed
   130  interrupted
 
-Example:
+Examples:
   ccm-conformance bootstrap prove --sample
   ccm-conformance bootstrap prove ./manifests.yaml --cluster kind --sample
   ccm-conformance bootstrap prove --random 200 --seed 7";

@@ -92,6 +92,8 @@ async fn try_to(options: &CleanOptions) -> Result<bool, Refused> {
                 removed += paths.len();
                 paths.iter().for_each(|path| say(&format!("removed {}", path.display())));
             }
+            // The reaper of its run may be faster.
+            Err(_) if !folder.exists() => {}
             Err(error) => failed(harness_core::check::chain(&error)),
         }
     }

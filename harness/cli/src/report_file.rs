@@ -10,10 +10,11 @@ pub(super) fn report_at(path: &Path) -> PathBuf {
     if path.is_dir() { path.join(REPORT_FILE) } else { path.to_owned() }
 }
 
-/// The report next to another file of the same run, such as its page.
+/// The report next to another file of the same run, such as its page. A YAML file is meant to be a report itself.
 pub(super) fn report_next_to(path: &Path) -> Option<PathBuf> {
+    let is_yaml = path.extension().is_some_and(|ending| ending == "yaml" || ending == "yml");
     let report = path.with_file_name(REPORT_FILE);
-    (report != path && report.is_file()).then_some(report)
+    (report != path && !is_yaml && report.is_file()).then_some(report)
 }
 
 /// That a file is not a report, although there is one next to it.
@@ -33,6 +34,7 @@ mod tests {
         assert_eq!(report_next_to(&page), None);
         std::fs::write(&report, "").expect("a file");
         assert_eq!((report_next_to(&page), report_next_to(&report)), (Some(report.clone()), None));
+        assert_eq!(report_next_to(&folder.path().join("copy.yaml")), None);
         for other in ["nope", "old/report.yaml"] {
             assert_eq!(report_at(Path::new(other)), Path::new(other));
         }

@@ -340,5 +340,9 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
         return Err(format!("'{name_or_path}' is not a built-in profile, and {lacks}; {}", known()));
     }
     let near = did_you_mean(name_or_path, &names);
-    Err(format!("there is no built-in profile '{name_or_path}', and a path has a '/'{near}; {}", known()))
+    let link = if near.is_empty() { ";" } else { "" };
+    Err(format!(
+        "there is no built-in profile '{name_or_path}', and a path has a '/'{near}{link} {}",
+        known()
+    ))
 }

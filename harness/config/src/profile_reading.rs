@@ -328,7 +328,9 @@ impl Reading<'_> {
             ("regions", declared.regions == Some(true)),
             ("additionalLabels", declared.additional_labels),
         ] {
-            if given && declared.instances == Instances::None {
+            // An invalid value is reported already.
+            let is_invalid = || self.problems.0.iter().any(|problem| problem.key == "capabilities.instances");
+            if given && declared.instances == Instances::None && !is_invalid() {
                 self.problem(&format!("capabilities.{key}"), "has no meaning without 'instances'");
             }
         }

@@ -279,16 +279,18 @@ impl Shared<'_> {
     /// The CCM starts in neither: no other plan would show more.
     fn tried_twice(&self, lane: &mut Lane<'_, '_>, plan: &Plan) -> Result<Tried, Stopped> {
         let tried = lane.trial(plan)?;
-        let again = match &tried.outcome {
-            Outcome::Error(why) | Outcome::NotStarted(why) if !self.stop.is_cancelled() => {
-                tracing::debug!(%plan, why, "tried again in a new environment");
-                lane.trial(plan)?
+        let (first, again) = match tried.outcome {
+            Outcome::Error(_) | Outcome::NotStarted(_) if !self.stop.is_cancelled() => {
+                tracing::debug!(%plan, outcome = ?tried.outcome, "tried again in a new environment");
+                (tried.outcome, lane.trial(plan)?)
             }
-            _ => tried,
+            _ => return Ok(tried),
         };
-        match again.outcome {
-            Outcome::NotStarted(why) if !self.stop.is_cancelled() => Err(Stopped::NotStarted(why)),
-            _ => Ok(again),
+        match (first, again.outcome) {
+            (_, Outcome::NotStarted(why)) if !self.stop.is_cancelled() => Err(Stopped::NotStarted(why)),
+            // The time was over before the second attempt could show the same.
+            (Outcome::NotStarted(why), _) if self.stop.is_cancelled() => Err(Stopped::NotStarted(why)),
+            (_, outcome) => Ok(Tried { outcome, ..again }),
         }
     }
 

@@ -62,6 +62,10 @@ pub(super) fn used(spec: &Value, container: &Value) -> (Used, Used) {
     for volume in spec["volumes"].as_array().into_iter().flatten() {
         take(&volume["secret"], "secretName", true);
         take(&volume["configMap"], "name", false);
+        for source in volume["projected"]["sources"].as_array().into_iter().flatten() {
+            take(&source["secret"], "name", true);
+            take(&source["configMap"], "name", false);
+        }
     }
     (secrets, config_maps)
 }
@@ -70,6 +74,15 @@ pub(super) fn used(spec: &Value, container: &Value) -> (Used, Used) {
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn objects_of_projected_volumes_are_used() {
+        let source = json!({"secret": {"name": "cloud", "items": [{"key": "token", "path": "token"}]}});
+        let spec = json!({"volumes": [{"name": "v", "projected": {"sources": [source, {"configMap": {"name": "conf"}}]}}]});
+        let (secrets, config_maps) = used(&spec, &json!({}));
+        assert_eq!(secrets, BTreeMap::from([("cloud".to_owned(), BTreeSet::from(["token".to_owned()]))]));
+        assert_eq!(config_maps.keys().collect::<Vec<_>>(), ["conf"]);
+    }
 
     #[test]
     fn flags_are_read_in_every_spelling() {

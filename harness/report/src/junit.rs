@@ -6,7 +6,7 @@
 //! too; its type contains its level.
 
 use super::profile_result::{ProfileResult, profile_results};
-use super::wording::{one_line, outcome_word, printable as text};
+use super::wording::{failure_in_short, one_line, outcome_word, printable as text};
 use harness_core::check::Level;
 use harness_core::ledger::{Entry, Ledger, Outcome, Setting, StageTime, Subject};
 use quick_junit::{NonSuccessKind, Property, Report, SerializeError, TestCase, TestCaseStatus, TestSuite};
@@ -61,7 +61,10 @@ fn suite(name: &str, entries: &[&Entry], ledger: &Ledger) -> TestSuite {
 
 fn environment(ledger: &Ledger, error: &str) -> TestSuite {
     let mut status = TestCaseStatus::non_success(NonSuccessKind::Error);
-    status.set_type("environment error").set_message(text(&one_line(error))).set_description(text(error));
+    status
+        .set_type("environment error")
+        .set_message(text(&failure_in_short(error)))
+        .set_description(text(error));
     let mut case = TestCase::new("environment::comes-up", status);
     case.set_classname("environment");
     case.timestamp = ledger.started.parse().ok();
@@ -103,7 +106,7 @@ fn case(entry: &Entry, subject: &Subject) -> TestCase {
 fn status(entry: &Entry) -> TestCaseStatus {
     let trouble = |kind, what: &str, message: &str| {
         let mut status = TestCaseStatus::non_success(kind);
-        status.set_type(what).set_message(text(&one_line(message))).set_description(text(message));
+        status.set_type(what).set_message(text(&failure_in_short(message))).set_description(text(message));
         status
     };
     let skipped = |why: &str| {

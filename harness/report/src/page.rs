@@ -19,7 +19,7 @@ use causes::causes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use harness_core::ledger::{Conformance, Ledger, Outcome};
-use head::{Head, RunHead};
+use head::{Head, MarkedDifference, RunHead};
 pub use material::{Demand, Demands, Evidence, Material, Side};
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -117,7 +117,11 @@ fn page_of(
     let nothing = Evidence::new();
     let mut pack = String::new();
     for (at, keep) in KEEP.iter().enumerate() {
-        let mut head = Head { runs: sides.iter().map(RunHead::of).collect(), demands, differences };
+        let mut head = Head {
+            runs: sides.iter().map(RunHead::of).collect(),
+            demands,
+            differences: differences.map(MarkedDifference::all),
+        };
         let mut kept: Vec<&str> = Vec::new();
         for (run, lines) in head.runs.iter_mut().zip(&all) {
             let before = kept.len();

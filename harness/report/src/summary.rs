@@ -4,8 +4,8 @@ use super::common_causes::{CommonCause, common_causes};
 use super::failure_text::likely_cause;
 use super::profile_result;
 use super::wording::{
-    self, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, shown_word, telling_log_line,
-    verdict_word, whole_words,
+    self, failure_in_short, is_blocked, one_line, outcome_text, outcome_word, printable, seconds, shown_word,
+    telling_log_line, verdict_word, whole_words,
 };
 use harness_core::check::{Level, row_of};
 use harness_core::ledger::{
@@ -269,7 +269,7 @@ fn trouble(ledger: &Ledger, text: &mut String, head: &str, wanted: impl Fn(&Entr
     }
     for (_, entry, others) in causes {
         let message = outcome_text(&entry.outcome).unwrap_or_default();
-        let why = whole_words(message);
+        let why = failure_in_short(message);
         put!(text, "  {:<width$}  {:<6}  {why}", entry.id, entry.level);
         if let Some(cause) = likely_cause(message) {
             put!(text, "  {:<width$}          likely: {}", "", whole_words(&cause));

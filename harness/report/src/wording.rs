@@ -1,5 +1,6 @@
 //! The words that every form of report shares.
 
+use super::failure_text::FailureText;
 use harness_core::check::Level;
 use harness_core::events::CUT;
 use harness_core::ledger::{Conformance, Entry, INTERRUPTED, Ledger, Outcome, SkipReason};
@@ -206,6 +207,37 @@ pub(super) fn whole_words(text: &str) -> String {
     format!("{} ...", whole.trim_end_matches([',', ';', ':']))
 }
 
+/// A failure in one line: what was expected and what was seen last. If they are too long, their middle is left out: what
+/// is wrong is often at the end.
+pub(super) fn failure_in_short(message: &str) -> String {
+    /// What a long expectation may take.
+    const EXPECTED: usize = 100;
+    let Some(text) = FailureText::of(message) else { return whole_words(message) };
+    let (expected, seen) = (joined(&text.expected), joined(&text.seen));
+    let whole = format!("expected: {expected}; last seen: {seen}");
+    if whole.chars().count() <= MOST {
+        return whole;
+    }
+    let expected = without_middle(&expected, EXPECTED.max(MOST.saturating_sub(30 + seen.chars().count())));
+    let room = MOST.saturating_sub("expected: ; last seen: ".len() + expected.chars().count());
+    format!("expected: {expected}; last seen: {}", without_middle(&seen, room))
+}
+
+/// A text of at most so many characters: if it is longer, whole words in its middle are replaced by `...`.
+fn without_middle(text: &str, most: usize) -> String {
+    const GAP: &str = " ... ";
+    let all = text.chars().count();
+    if all <= most {
+        return text.to_owned();
+    }
+    let side = most.saturating_sub(GAP.len()) / 2;
+    let head: String = text.chars().take(side).collect();
+    let tail: String = text.chars().skip(all - side).collect();
+    let head = head.rsplit_once(' ').map_or(head.as_str(), |(words, _)| words);
+    let tail = tail.split_once(' ').map_or(tail.as_str(), |(_, words)| words);
+    format!("{}{GAP}{tail}", head.trim_end_matches([',', ';', ':']))
+}
+
 /// A text in one line; JSON objects in it are left out if it is too long.
 fn joined(text: &str) -> String {
     let mut joined = String::new();
@@ -320,6 +352,24 @@ mod tests {
         let split = ["ERROR ccm: invalid flags:", "unknown cloud provider \"acme\"", "bye"];
         let both = "ERROR ccm: invalid flags: unknown cloud provider \"acme\"";
         assert_eq!(telling_log_line(&log(&split)).as_deref(), Some(both));
+    }
+
+    #[test]
+    fn the_middle_of_a_long_failure_is_left_out() {
+        let of = |expected: &str, seen: &str| {
+            failure_in_short(&format!(
+                "expected:  {expected}\nlast seen: {seen}\npromise:   it stays\nwaited:    1.0s"
+            ))
+        };
+        assert_eq!(of("80", "81"), "expected: 80; last seen: 81");
+        let long = format!("first {}last", "word ".repeat(60));
+        for cut in [of("80", &long), of(&long, "81"), of(&long, &long)] {
+            assert!(
+                cut.chars().count() <= MOST && cut.contains("first word") && cut.contains("word ... word"),
+                "{cut}"
+            );
+        }
+        assert!(of(&long, &long).ends_with("word last"));
     }
 
     #[test]

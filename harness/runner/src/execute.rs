@@ -241,7 +241,8 @@ impl Begun {
         // After an interrupt the run does not wait for open pages: they were informed before the cleanup.
         match watched.filter(|watched| !cancel.is_cancelled() || watched.goes_on()).map(Watched::end) {
             None | Some(Ok(None)) => {}
-            Some(Ok(Some(cost))) => events.say_detail(format!("  {cost}")),
+            Some(Ok(Some(cost))) if cost.was_opened() => events.say_detail(format!("  {cost}")),
+            Some(Ok(Some(_))) => {}
             Some(Err(why)) => events.say(format!("warning: the run could not be watched: {why}")),
         }
         let code = match output::broken() {

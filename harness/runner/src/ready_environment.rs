@@ -10,7 +10,7 @@ use harness_core::check::{Isolation, chain};
 use harness_core::events::{Events, Payload};
 use harness_core::ledger::{Ledger, Outcome, SkipReason};
 use harness_core::progress::Verbosity;
-use harness_report::CHECKS_STAGE;
+use harness_report::{CHECKS_STAGE, verdict_word};
 use harness_session::Session;
 use harness_session::up::{Environment, Leave};
 use harness_testkit::Suite;
@@ -130,7 +130,7 @@ pub fn take_down(
 ) {
     let mut leave = leave_after(plan.keep, has_trouble(ledger));
     if leave == Leave::Everything && environments.iter().any(Environment::is_in_process) {
-        handle.block_on(keep_up(&environments, events));
+        handle.block_on(keep_up(&environments, ledger, events));
         leave = Leave::Nothing;
     }
     for environment in &environments {
@@ -173,7 +173,7 @@ pub(super) fn is_trouble(outcome: &Outcome) -> bool {
 }
 
 /// Keeps environments that live in this process running until the user ends it.
-async fn keep_up(environments: &[Environment], events: &Events) {
+async fn keep_up(environments: &[Environment], ledger: &Ledger, events: &Events) {
     if !harness_core::output::err_is_terminal() {
         return events
             .say("not kept: an embedded cluster ends with this process, and there is no terminal from which to end it");
@@ -181,8 +181,14 @@ async fn keep_up(environments: &[Environment], events: &Events) {
     for dir in environments.iter().filter_map(Environment::dir) {
         events.say(format!("kept: export KUBECONFIG={}", dir.path().join("kubeconfig").display()));
     }
-    events.say("press Ctrl-C to end it; the result is complete");
+    // The verdict is printed once more at the end, as the last line.
+    events.say(format!(
+        "the result is complete: {}; press Ctrl-C to end the cluster",
+        verdict_word(ledger.conformance())
+    ));
     super::interrupt::kept_until_signal().await;
+    // The terminal has shown `^C` without a line end.
+    harness_core::output::err("");
 }
 
 /// Removes what the harness deployed from a cluster that outlives the run.

@@ -122,13 +122,17 @@ async fn attempt(
             let message = session.gone().unwrap_or_default().to_owned();
             entry.outcome = Outcome::Error { message };
         }
-        Ok(Some(turn)) => judge(lanes, session, planned, &mut entry, turn, participant, events).await,
+        Ok(Some(turn)) => judge(lanes, session.clone(), planned, &mut entry, turn, participant, events).await,
         Ok(None) => {
             let in_it = async |own: Arc<Session>, turn: File, entry: &mut Entry| {
                 judge(lanes, own, planned, entry, turn, None, events).await;
             };
             judge_apart(&session, planned.check.environment, &mut entry, in_it).await;
         }
+    }
+    // What broke while the run was being ended is not an error of the environment.
+    if session.is_interrupted() && matches!(entry.outcome, Outcome::Error { .. }) {
+        entry.outcome = Outcome::Error { message: INTERRUPTED.to_owned() };
     }
     entry
 }

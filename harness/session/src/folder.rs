@@ -166,7 +166,7 @@ impl RunDir {
                 let made = folder.metadata().and_then(|facts| facts.modified());
                 let age = made.ok().and_then(|made| SystemTime::now().duration_since(made).ok());
                 let young = age.is_none_or(|age| age < YOUNG);
-                return if young { unknown("it may still be in creation") } else { Liveness::Gone };
+                return if young { unknown("it is being created or removed") } else { Liveness::Gone };
             }
             Err(Errno::LOOP) => {
                 return unknown("its owner.lock is a symbolic link, which a run never creates");

@@ -17,6 +17,7 @@ use kube::ResourceExt;
 use kube::api::{Api, ListParams};
 use serde::Serialize;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Maximum number of log lines for each replica.
 const LOG_LINES: i64 = 2_000;
@@ -54,18 +55,21 @@ pub async fn take(
     let calls = journal(cx);
     write("cloud-journal.txt", calls.clone())?;
     write("cloud-inventory.json", inventory(cx).await)?;
-    let mut pods = Vec::new();
-    for form in [Form::Replicas, Form::AsShipped] {
-        for pod in session.ccm().pods(form) {
-            let log = log(session, &pod).await;
-            lines.push_str(&log);
-            write(&format!("ccm-{}.log", pod.name_any()), log)?;
-            pods.push(pod);
-        }
+    let pods = pods_of_ccm(cx);
+    for pod in &pods {
+        let log = log(session, pod).await;
+        lines.push_str(&log);
+        write(&format!("ccm-{}.log", pod.name_any()), log)?;
     }
     let webhooks = session.ccm().in_the_way().await;
     let traces = Traces { since: began, connects, lines: lines.lines().collect(), journal: &calls, webhooks };
     Ok(causes(&traces, &pods, &session.world().nodes.all()))
+}
+
+/// The Pods of the CCM: those of the run, and those that the check runs by itself.
+fn pods_of_ccm(cx: &CheckCx) -> Vec<Arc<Pod>> {
+    let of_run = [Form::Replicas, Form::AsShipped].into_iter().flat_map(|form| cx.session().ccm().pods(form));
+    of_run.chain(cx.trial_pods()).collect()
 }
 
 /// Writes what is known when the CCM as a whole does not start.
@@ -100,10 +104,8 @@ fn objects(cx: &CheckCx) -> String {
             add(&mut text, "Pod", pod.as_ref());
         }
     }
-    for form in [Form::Replicas, Form::AsShipped] {
-        for pod in session.ccm().pods(form) {
-            add(&mut text, "Pod", pod.as_ref());
-        }
+    for pod in pods_of_ccm(cx) {
+        add(&mut text, "Pod", pod.as_ref());
     }
     if let Some(lease) = session.ccm().find_lease() {
         add(&mut text, "Lease", lease.as_ref());

@@ -271,6 +271,15 @@ impl CheckCx {
         Ok((rendered, pod))
     }
 
+    /// The Pods of the CCMs that the check runs by itself.
+    pub(super) fn trial_pods(&self) -> Vec<Arc<Pod>> {
+        let ccm = self.session.ccm();
+        let keys =
+            self.trials().into_iter().filter_map(|name| ccm.trial(&name, &[])).flat_map(|one| one.workloads);
+        let world = self.session.ccm_site().world();
+        keys.filter_map(|key| world.pods.find(&key.namespace, &key.name)).collect()
+    }
+
     /// A failure, with the last log lines of these Pods.
     pub(super) async fn explained_by<T>(
         &self,

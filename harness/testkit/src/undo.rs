@@ -67,6 +67,13 @@ impl CheckCx {
         self.undo.lock().expect("no holder of this lock panics").contains(undo)
     }
 
+    /// The trials ([`Trial`](super::Trial)) that the check has started and not ended.
+    pub(super) fn trials(&self) -> Vec<String> {
+        let undo = self.undo.lock().expect("no holder of this lock panics");
+        let name = |one: &Undo| if let Undo::Trial(name) = one { Some(name.clone()) } else { None };
+        undo.iter().filter_map(name).collect()
+    }
+
     /// Removes an entry that the check itself has undone.
     pub(super) fn is_undone(&self, undo: &Undo) {
         self.undo.lock().expect("no holder of this lock panics").retain(|other| other != undo);

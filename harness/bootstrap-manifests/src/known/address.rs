@@ -115,6 +115,25 @@ pub(super) fn certificate(objects: &Objects, workload: &Workload) -> Option<Cond
     depends.then_some(Condition { words, place })
 }
 
+/// What a program with a kubeconfig depends on if the variables of its service account name another address: with those it
+/// looks up how to authenticate its own clients (`DelegatingAuthenticationOptions.ApplyTo`), and many programs exit if that
+/// fails.
+pub(super) fn looked_up_elsewhere(objects: &Objects, workload: &Workload) -> Option<Condition> {
+    let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty() && value != "false");
+    let spared =
+        ["authentication-skip-lookup", "authentication-tolerate-lookup-failure", "authentication-kubeconfig"];
+    flag("kubeconfig")?;
+    if spared.iter().any(|name| flag(name).is_some()) {
+        return None;
+    }
+    let (Host::Known(host), place) = host_variable(objects, workload)? else { return None };
+    let is_service = host == SERVICE || is_loopback(&host) || host.parse::<std::net::IpAddr>().is_err();
+    let words = format!(
+        "its program starts although it may find no API server at {host}:443, where it looks up how to authenticate its clients"
+    );
+    (port_variable(workload) == Some("443") && !is_service).then_some(Condition { words, place })
+}
+
 /// What an address with the port of the Service depends on: kubeadm's API servers listen on port 6443.
 pub(super) fn usual_port(objects: &Objects, workload: &Workload) -> Option<Condition> {
     let Address { host, port, states_port, place, .. } = address(objects, workload)?;

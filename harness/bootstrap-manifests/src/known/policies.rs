@@ -44,6 +44,7 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
             workload.hindrances.extend(super::api_server::without_connection(objects, workload));
             workload.conditions.extend(super::api_server::local_proxy(objects, workload));
             workload.conditions.extend(super::address::usual_port(objects, workload));
+            workload.conditions.extend(super::address::looked_up_elsewhere(objects, workload));
             workload.conditions.extend(super::kubeconfig::on_the_node(objects, workload));
             workload.conditions.extend(super::kubeconfig::impersonates(objects, workload));
             workload.hindrances.extend(super::readable::cloud_config(objects, workload));

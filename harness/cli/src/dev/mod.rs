@@ -127,13 +127,22 @@ impl DevSession<'_> {
             output::err(&format!("error: --source {}: no file or folder has this path", source.display()));
             return Err(ExitCode::from(exit::USAGE));
         }
+        let which_program = || {
+            output::err("error: --build: which program does it build? name it with '--binary PATH'");
+            ExitCode::from(exit::USAGE)
+        };
+        // A run file may name the program.
+        if self.build.is_some() && self.first.binary.is_none() && self.options.shared.config.is_none() {
+            return Err(which_program());
+        }
         self.is_built = self.builds();
         let plan = planned(&self.options.shared.source(), self.first.clone())?;
         if self.build.is_some() && plan.binary.is_none() {
-            output::err("error: --build: which program does it build? name it with '--binary PATH'");
-            return Err(ExitCode::from(exit::USAGE));
+            return Err(which_program());
         }
-        self.failed = Self::failures(&plan);
+        // Whoever names checks wants those, and not what failed in another run.
+        let names_checks = Selection::of(&self.first.select) == Selection::Typed;
+        self.failed = if names_checks { Vec::new() } else { Self::failures(&plan) };
         Ok(plan)
     }
 

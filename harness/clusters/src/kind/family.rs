@@ -138,7 +138,13 @@ mod tests {
         drop(family);
         drop(child);
         crate::images::settled(END_LIMIT).await;
-        assert!(members(leader).is_empty());
         assert!(made.exists(), "the one that made a container came to its end");
+        // On a busy machine a process that was killed is there for a moment.
+        let gone = async |seen: &mut String| {
+            let members = members(leader);
+            *seen = format!("{members:?}");
+            Ok::<_, ReadError>(members.is_empty().then_some(()))
+        };
+        poll("the end of all processes", END_LIMIT, Duration::from_millis(10), gone).await.expect("they end");
     }
 }

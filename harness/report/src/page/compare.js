@@ -1,10 +1,10 @@
 // The page of two runs side by side.
 
-const CHANGES = ["worse", "better", "otherwise", "left-out", "same"];
+const CHANGES = ["worse", "better", "other", "left-out", "same"];
 const CHANGE_MEANINGS = {
-  worse: "It passed or was not judged before, and now it failed, was blocked or met an environment error.",
-  better: "It failed, was blocked or met an environment error before, and passes now.",
-  otherwise: "The outcome changed in another way.",
+  worse: "It passed or was not judged before, and now it failed, was blocked or met an environment error; or it was blocked and now failed.",
+  better: "It did not pass or was not judged before, and passes now; or it failed and now was blocked.",
+  other: "The outcome changed in another way; usually only one of the runs judged it.",
   "left-out": "One of the runs left it out, or was interrupted before it ended.",
   same: "The outcome is the same in both runs.",
 };
@@ -12,7 +12,7 @@ Object.assign(MEANINGS, CHANGE_MEANINGS);
 Object.assign(SYMBOLS, {
   worse: [["path", { d: "M8 14 1.5 4h13z", ...FILLED }]],
   better: [["path", { d: "M8 2 14.5 12h-13z", ...FILLED }]],
-  otherwise: [["path", { d: "M8 1 15 8l-7 7-7-7z", ...FILLED }]],
+  other: [["path", { d: "M8 1 15 8l-7 7-7-7z", ...FILLED }]],
   "left-out": SYMBOLS.deselected,
   same: [["path", { d: "M3 6h10M3 10h10", ...OUTLINE }]],
 });
@@ -23,11 +23,10 @@ const pairOf = (runs, id) => runs.map((run) => (run.listed.has(id) ? outcomeOf(r
 
 const isLeftOut = (outcome) => ["deselected", "interrupted"].includes(outcome);
 
-function changeOf([before, after], differs) {
+// `change` is what `compare` says of the two outcomes; undefined where they are the same.
+function changeOf([before, after], change) {
   if (before !== after && (isLeftOut(before) || isLeftOut(after))) return "left-out";
-  if (!differs) return "same";
-  if (TROUBLE.includes(after) && !TROUBLE.includes(before)) return "worse";
-  return TROUBLE.includes(before) && after === "pass" ? "better" : "otherwise";
+  return change ?? "same";
 }
 
 function compareRow(runs, id, change) {
@@ -87,8 +86,8 @@ class ComparePage {
     for (const run of runs) run.listed = new Set(allOf(run.report).map((entry) => entry.id));
     // In the order of the later report; what it does not know comes last.
     const ids = [...new Set([...runs].reverse().flatMap((run) => allOf(run.report).map((entry) => entry.id)))];
-    const differs = new Set(differences.map(({ id }) => id));
-    const changes = new Map(ids.map((id) => [id, changeOf(pairOf(runs, id), differs.has(id))]));
+    const differs = new Map(differences.map(({ id, change }) => [id, change]));
+    const changes = new Map(ids.map((id) => [id, changeOf(pairOf(runs, id), differs.get(id))]));
     const changed = (change) => ids.filter((id) => changes.get(id) === change).length;
     const names = [...new Set(runs.map((run) => run.report.subject.profile))].join(" → ");
     document.title = `${differs.size} changed: ${names} – ccm-conformance`;

@@ -46,8 +46,8 @@ function requirement(run, { entry }) {
   const demand = run.demands[entry.id.split(".")[0]];
   if (!demand) return null;
   return make(
-    "div", { className: "demand" }, make("p", {}, make("strong", {}, "Required: "), demand.requires), make("p", {}, make("strong", {}, "Why: "), demand.why),
-    folded("How the check provokes it", make("p", {}, demand.provoked)),
+    "div", { className: "demand" }, make("p", {}, make("strong", {}, "Required: "), withCode(demand.requires)), make("p", {}, make("strong", {}, "Why: "), withCode(demand.why)),
+    folded("How the check provokes it", make("p", {}, withCode(demand.provoked))),
   );
 }
 

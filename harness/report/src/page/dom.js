@@ -17,6 +17,9 @@ const folded = (title, ...inside) => make("details", {}, make("summary", {}, tit
 const section = (id, title, ...inside) => make("section", { id, ariaLabelledby: `${id}-title` }, make("h2", { id: `${id}-title` }, title), ...inside);
 const cell = (text, props = {}) => make("td", props, text);
 
+// A text in which what stands between backticks is code.
+const withCode = (text) => text.split("`").map((part, n) => (n % 2 ? make("code", {}, part) : part));
+
 // A table. On a narrow page each row becomes a block, with the head of each cell before it.
 function table(heads, rows, className = "") {
   const head = make("tr", {}, heads.map((text) => make("th", { scope: "col" }, text)));

@@ -3,7 +3,7 @@
 use super::again::again;
 use super::causes::{Cause, causes};
 use super::material::{Demands, Evidence, Side};
-use crate::compare::Difference;
+use crate::compare::{Change, Difference};
 use crate::failure_text::FailureText;
 use crate::profile_result::{ProfileResult, profile_results};
 use crate::wording::{outcome_text, printable, verdict_word};
@@ -18,7 +18,23 @@ pub(super) struct Head<'a> {
     pub(super) demands: &'a Demands,
     /// The checks whose outcome differs between the two runs, if there are two.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) differences: Option<&'a [Difference]>,
+    pub(super) differences: Option<Vec<MarkedDifference<'a>>>,
+}
+
+/// A check whose outcome differs, and what that means for the CCM.
+#[derive(Serialize)]
+pub(super) struct MarkedDifference<'a> {
+    #[serde(flatten)]
+    difference: &'a Difference,
+    change: Change,
+}
+
+impl MarkedDifference<'_> {
+    /// All differences, each with its meaning.
+    pub(super) fn all(differences: &[Difference]) -> Vec<MarkedDifference<'_>> {
+        let marked = |difference| MarkedDifference { difference, change: Difference::change(difference) };
+        differences.iter().map(marked).collect()
+    }
 }
 
 /// The part of the page about a run as a whole.

@@ -14,6 +14,8 @@ const ENOUGH_S: f64 = 5.0;
 const PACE: (f64, f64) = (0.5, 20.0);
 /// Width of the bar, in columns.
 const BAR: usize = 10;
+/// From how many columns on there is a bar. Without one the line has about 95 columns at most.
+const WIDE: usize = 110;
 
 /// The state of all checks, shared by those that run them and the line that shows it.
 pub(super) struct Board {
@@ -150,7 +152,7 @@ impl Board {
         let slowest = slowest.map_or_else(String::new, |(id, since)| {
             format!(", {id} {}", about(now.saturating_duration_since(*since)))
         });
-        let with = |passed: &str| {
+        let with = |passed: &str, left: &str| {
             format!(
                 "{done}/{total} {} running{passed} {} failed{blocked}{others}, {}{left}",
                 state.running.len(),
@@ -160,11 +162,18 @@ impl Board {
         };
         let passed = format!(" {} passed", state.passed);
         // What is running is worth more than what is over, and a part of an id is worth nothing.
-        let forms = [with(&passed) + &slowest, with("") + &slowest, with(&passed)];
+        let forms = [
+            with(&passed, &left) + &slowest,
+            with("", &left) + &slowest,
+            with(&passed, &left),
+            with(&passed, ""),
+        ];
         let [.., shortest] = &forms;
-        let mut line =
-            forms.iter().find(|line| line.chars().count() <= columns).unwrap_or(shortest).to_owned();
-        if line.chars().count() + BAR + 3 <= columns {
+        // Whether there is a bar depends on the terminal only, so that it does not come and go.
+        let bar = if columns >= WIDE { BAR + 3 } else { 0 };
+        let room = columns.saturating_sub(bar);
+        let mut line = forms.iter().find(|line| line.chars().count() <= room).unwrap_or(shortest).to_owned();
+        if bar > 0 {
             let full = (BAR * done).checked_div(total).unwrap_or(BAR);
             line = format!("[{}{}] {line}", "=".repeat(full), " ".repeat(BAR - full));
         }
@@ -221,10 +230,13 @@ mod tests {
             "0/2 2 running 0 passed 0 failed, 4 s, about 7 s left, NODE-INIT-01 4 s"
         );
         assert_eq!(board.end(&entry("NODE-INIT-01", Outcome::Pass), at(10)), 1);
-        let line = board.line(99, at(12));
+        assert!(board.line(109, at(12)).starts_with("1/2 "), "no bar, however short the line is");
+        let line = board.line(110, at(12));
         assert!(line.starts_with("[=====     ] 1/2 1 running 1 passed 0 failed, 12 s, about "), "{line}");
         assert!(line.ends_with(" left, SVC-UPD-01.node-port 12 s"), "{line}");
-        for columns in 0..100 {
+        let without_time = board.line(40, at(12));
+        assert_eq!(without_time, "1/2 1 running 1 passed 0 failed, 12 s");
+        for columns in 0..130 {
             assert!(board.line(columns, at(100)).chars().count() <= columns);
         }
     }

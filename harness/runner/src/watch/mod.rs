@@ -61,6 +61,13 @@ pub(super) struct Cost {
     lasted: Duration,
 }
 
+impl Cost {
+    /// Whether anybody has looked at the page.
+    pub(super) fn was_opened(&self) -> bool {
+        self.served.opened > 0
+    }
+}
+
 impl fmt::Display for Cost {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let share = 100.0 * self.spent.as_secs_f64() / self.lasted.as_secs_f64().max(f64::MIN_POSITIVE);
