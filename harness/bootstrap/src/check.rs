@@ -121,7 +121,7 @@ impl Checked {
     pub(crate) fn cell(&self, cluster: Cluster, explained: bool) -> Cell {
         let judged = judge(&self.boot, &cluster);
         let explanation = if explained { explain(&self.boot, &cluster, &judged) } else { None };
-        let conditions = self.boot.conditions().into_iter();
+        let conditions = self.boot.conditions(&cluster).into_iter();
         Cell {
             conditions: conditions
                 .map(|own| BootCondition { text: own.words.clone(), place: own.place.to_string() })

@@ -9,6 +9,7 @@ use crate::model::Outcome;
 use bootstrap_manifests::cluster::{CloudEndpoint, Cluster, Cni, KubeProxy, Topology};
 use bootstrap_manifests::known::Assumed;
 use bootstrap_manifests::manifest::{Severity, Source};
+use bootstrap_manifests::workload::Role;
 use std::path::PathBuf;
 
 /// The expected result for a set of manifests.
@@ -18,6 +19,8 @@ pub struct Expectation {
     pub cells: Vec<Cell>,
     /// The lint's findings.
     pub findings: Vec<Finding>,
+    /// The workloads that are taken to be the CCM, as `KIND/NAME`.
+    pub ccms: Vec<String>,
 }
 
 /// Reads files and folders for [`expect`].
@@ -79,7 +82,9 @@ pub fn expect(
             change.truncate(without_assumption(change).len());
         }
     }
-    Ok(Expectation { findings: lint(&checked, claims), cells })
+    let workloads = checked.set.workloads.iter().filter(|workload| workload.role == Role::Ccm);
+    let ccms = workloads.map(|workload| workload.title()).collect();
+    Ok(Expectation { findings: lint(&checked, claims), cells, ccms })
 }
 
 impl Expectation {

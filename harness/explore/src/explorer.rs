@@ -289,7 +289,11 @@ impl Shared<'_> {
         match (first, again.outcome) {
             (_, Outcome::NotStarted(why)) if !self.stop.is_cancelled() => Err(Stopped::NotStarted(why)),
             // The time was over before the second attempt could show the same.
-            (Outcome::NotStarted(why), _) if self.stop.is_cancelled() => Err(Stopped::NotStarted(why)),
+            (Outcome::NotStarted(why), Outcome::NotStarted(_) | Outcome::Error(_))
+                if self.stop.is_cancelled() && self.results().trials.is_empty() =>
+            {
+                Err(Stopped::NotStarted(why))
+            }
             (_, outcome) => Ok(Tried { outcome, ..again }),
         }
     }

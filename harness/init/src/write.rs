@@ -41,6 +41,7 @@ pub(super) fn written(draft: &Draft, manifests: String) -> Written {
         let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
         let asked = match keys.as_slice() {
             [] => "under which key the CCM reads its credential".to_owned(),
+            [key] => format!("whether {key} is the credential"),
             keys => format!("which of {} is the credential", keys.join(", ")),
         };
         unknown.push(format!(

@@ -28,6 +28,8 @@ pub struct Question {
     pub manifests: Arc<str>,
     /// The cluster, and the model's result.
     pub cell: Cell,
+    /// The workloads that are the CCM, as `KIND/NAME`; empty if they have the image `${IMAGE}`.
+    pub ccms: Vec<String>,
 }
 
 /// The table of the built-in variants.
@@ -56,7 +58,8 @@ pub fn questions(names: &[String]) -> Result<Vec<Question>, String> {
         let manifests = variant::text_of(&case.name)?;
         let sources = vec![Source::new(&format!("{}.yaml", case.name), &manifests)];
         let cells = case.expectation(sources, &clusters)?.cells.into_iter();
-        let asked = |cell| Question { case: case.clone(), manifests: manifests.clone(), cell };
+        let asked =
+            |cell| Question { case: case.clone(), manifests: manifests.clone(), cell, ccms: Vec::new() };
         questions.extend(cells.map(asked));
     }
     Ok(questions)
@@ -80,11 +83,13 @@ pub fn given(paths: &[PathBuf]) -> Result<Vec<Question>, String> {
             .iter()
             .flat_map(|topology| CNIS.iter().map(|cni| case.cluster(*topology, *cni)))
             .collect();
-        let cells = case.expectation(sources, &clusters)?.cells.into_iter();
-        questions.extend(cells.map(|cell| Question {
+        let expectation = case.expectation(sources, &clusters)?;
+        let ccms = expectation.ccms;
+        questions.extend(expectation.cells.into_iter().map(|cell| Question {
             case: case.clone(),
             manifests: manifests.clone(),
             cell,
+            ccms: ccms.clone(),
         }));
     }
     Ok(questions)

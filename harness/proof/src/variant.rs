@@ -1,6 +1,8 @@
 //! A variant's manifests, completed so that they run: placeholders are filled in, and the reference CCM gets settings
 //! that they leave to the reader. What the boot model uses stays unchanged. Pure functions.
 
+use super::question::Question;
+use bootstrap::image_fault;
 use harness_config::yaml;
 use harness_core::files::{self, built_in};
 use harness_session::ccm::{TOKEN, pod_spec, rank, substitute};
@@ -59,26 +61,40 @@ pub(super) fn text_of(name: &str) -> Result<Arc<str>, String> {
 }
 
 impl Variant {
-    /// Reads manifests and fills in the placeholders; errors name `name`.
+    /// Reads the manifests of a question and fills in the placeholders.
     ///
     /// # Errors
     /// Manifests that cannot be read, or without a CCM.
-    pub(super) fn parse(name: &str, text: &str, around: &PlaceholderValues) -> Result<Variant, String> {
+    pub(super) fn asked(question: &Question, around: &PlaceholderValues) -> Result<Variant, String> {
+        Variant::parse(&question.case.name, &question.manifests, &question.ccms, around)
+    }
+
+    fn parse(name: &str, text: &str, ccms: &[String], around: &PlaceholderValues) -> Result<Variant, String> {
         let documents = yaml::from_str_multi(text, Path::new(name))
             .map_err(|error| harness_core::check::chain(&error))?;
-        Variant::of(documents, around).ok_or_else(|| {
-            format!("{name}: no workload has the image ${{IMAGE}}, and there is not exactly one workload")
+        Variant::of(documents, ccms, around).ok_or_else(|| {
+            let kinds = WORKLOADS.join(", ");
+            format!(
+                "{name}: no {kinds} is recognised as the CCM by its name; give the CCM the image ${{IMAGE}}"
+            )
         })
     }
 
-    fn of(mut documents: Vec<Value>, around: &PlaceholderValues) -> Option<Variant> {
+    fn of(mut documents: Vec<Value>, ccms: &[String], around: &PlaceholderValues) -> Option<Variant> {
         documents.retain(|document| !document.is_null());
         let is_workload =
             |document: &Value| document["kind"].as_str().is_some_and(|kind| WORKLOADS.contains(&kind));
         let named = |document: &Value| containers(document).iter().any(|c| c["image"] == "${IMAGE}");
-        let count = documents.iter().filter(|document| is_workload(document)).count();
         let marked = documents.iter().any(|document| is_workload(document) && named(document));
-        if !marked && count != 1 {
+        let is_ccm = |document: &Value| {
+            let title = [document["kind"].as_str(), document["metadata"]["name"].as_str()]
+                .map(Option::unwrap_or_default);
+            let alone = ccms.is_empty() && !marked;
+            is_workload(document)
+                && (named(document) || alone || (!marked && ccms.contains(&title.join("/"))))
+        };
+        let count = documents.iter().filter(|document| is_ccm(document)).count();
+        if count == 0 || (count > 1 && !marked && ccms.is_empty()) {
             return None;
         }
         let table = BTreeMap::from([
@@ -95,11 +111,15 @@ impl Variant {
             environment: BTreeMap::new(),
         };
         for mut document in documents {
-            let own = is_workload(&document) && (named(&document) || !marked);
+            let own = is_ccm(&document);
             let webhook =
                 document["kind"].as_str().is_some_and(|kind| kind.ends_with("WebhookConfiguration"));
             substitute(&mut document, &table);
             if own {
+                // A variant of the table may be about its image.
+                if !ccms.is_empty() {
+                    take_the_place(&mut document, &around.image);
+                }
                 name_api_server(&mut document, &around.api_server);
                 variant.complete(&document, around);
                 variant.ccm.push(document);
@@ -250,6 +270,23 @@ fn first_container(document: &mut Value) -> Option<&mut Value> {
     spec_mut(document).get_mut("containers")?.get_mut(0)
 }
 
+/// Gives all containers with the image of the first one the image of the reference CCM. A name that no kubelet accepts
+/// stays.
+fn take_the_place(workload: &mut Value, image: &str) {
+    let Some(own) = containers(workload).first().map(|container| container["image"].clone()) else { return };
+    if own.as_str().is_none_or(|name| image_fault(name).is_some()) {
+        return;
+    }
+    let spec = spec_mut(workload);
+    for list in ["initContainers", "containers"] {
+        for container in spec[list].as_array_mut().into_iter().flatten() {
+            if container["image"] == own {
+                container["image"] = json!(image);
+            }
+        }
+    }
+}
+
 /// If the manifests name an API server, it is this cluster's.
 fn name_api_server(workload: &mut Value, (host, port): &(String, u16)) {
     let spec = spec_mut(workload);
@@ -278,7 +315,30 @@ mod tests {
 
     fn variant(name: &str) -> Variant {
         let text = text_of(name).expect("a variant of ours");
-        Variant::parse(name, &text, &around()).expect("manifests with a CCM")
+        Variant::parse(name, &text, &[], &around()).expect("manifests with a CCM")
+    }
+
+    #[test]
+    fn the_reference_ccm_takes_the_place_of_the_users_image() {
+        let text = "{apiVersion: apps/v1, kind: DaemonSet, metadata: {name: own-cni}, spec: {template: {spec: {containers: \
+                    [{name: a, image: 'own/cni:1'}]}}}}\n---\n{apiVersion: apps/v1, kind: Deployment, metadata: {name: \
+                    own-ccm}, spec: {template: {spec: {initContainers: [{name: i, image: 'own/ccm:1'}], containers: [{name: \
+                    a, image: 'own/ccm:1'}, {name: b, image: 'own/log:1'}]}}}}\n";
+        let ccms = ["Deployment/own-ccm".to_owned()];
+        let variant = Variant::parse("own.yaml", text, &ccms, &around()).expect("it has a CCM");
+        let images = |document: &Value, list: &str| -> Vec<String> {
+            let all = pod_spec(document)[list].as_array().cloned().unwrap_or_default();
+            all.iter().map(|one| one["image"].as_str().unwrap_or_default().to_owned()).collect()
+        };
+        let [ccm] = variant.ccm.as_slice() else { panic!("one CCM, not {:?}", variant.ccm) };
+        assert_eq!(images(ccm, "containers"), ["reference:1", "own/log:1"]);
+        assert_eq!(images(ccm, "initContainers"), ["reference:1"]);
+        assert_eq!(images(&variant.others[0], "containers"), ["own/cni:1"]);
+        let unnamed = Variant::parse("own.yaml", text, &[], &around()).expect_err("which is the CCM?");
+        assert!(unnamed.contains("no Deployment, DaemonSet, StatefulSet, Pod is recognised"), "{unnamed}");
+        let invalid = text.replace("own/ccm:1", "own/ccm@1");
+        let variant = Variant::parse("own.yaml", &invalid, &ccms, &around()).expect("it has a CCM");
+        assert_eq!(images(&variant.ccm[0], "containers")[0], "own/ccm@1");
     }
 
     #[test]

@@ -29,10 +29,9 @@ impl Difference {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// Worse: the check passed or was not judged, and now fails, is blocked or has an error; or it was blocked and now
-    /// fails.
+    /// The check fell on the scale passed, error, blocked, failed; or it was not judged, and now fails or is blocked.
     Worse,
-    /// Better: the check did not pass or was not judged, and now passes; or it failed and is now blocked.
+    /// The check rose on the scale failed, blocked, error, passed; or it was not judged, and now passes.
     Better,
     /// Neither: usually, the check was judged in only one of the runs.
     Other,

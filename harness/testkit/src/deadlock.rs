@@ -68,7 +68,7 @@ mod tests {
         let cluster = Cluster::new(Topology::SingleNode, Cni::None);
         let cell =
             Cell { cluster, outcome, states: 1, conditions: Vec::new(), eviction: None, explanation: None };
-        let expectation = Expectation { cells: vec![cell], findings: Vec::new() };
+        let expectation = Expectation { cells: vec![cell], findings: Vec::new(), ccms: Vec::new() };
         let now = Instant::now();
         (Deadlock::of(Some(&expectation), Some(Duration::from_secs(40)), now), now)
     }

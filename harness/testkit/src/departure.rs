@@ -88,7 +88,7 @@ impl<'a> Replica<'a> {
 
 impl Replica<'_> {
     /// Ends it with SIGTERM (see [`Replica::terminate`]) and waits until another replica has taken over the Lease, which
-    /// has had `before` transitions. B-FAILOVER counts from the end of its process: a busy kubelet sends the signal late.
+    /// has had `before` transitions. B-FAILOVER counts from when its Pod shows the end of its process: a busy kubelet sends the signal late.
     ///
     /// # Errors
     /// [`CheckError::Violation`] when no other replica takes over, [`CheckError::Error`] when its kubelet does not end it.
@@ -99,10 +99,7 @@ impl Replica<'_> {
         let taken = lease.becomes(taken_over(before)).within(departure.limit() + failover);
         tokio::select! {
             taken = taken => return taken.map(drop),
-            gone = departure.becomes(departs()).within(departure.limit()) => match gone {
-                Err(CheckError::Violation(violation)) => return Err(departure.not_ended(&violation.seen)),
-                other => other?,
-            }
+            gone = departure.is_over() => gone?,
         }
         lease.becomes(taken_over(before)).within(failover).await.map(drop)
     }
@@ -114,9 +111,20 @@ impl Departure<'_> {
         self.grace
     }
 
-    /// When its kubelet has reported its end at the latest. A busy one may take 15 s to send SIGTERM.
+    /// How long its kubelet may take to report its end. A busy one may take 15 s to send SIGTERM.
     pub fn limit(&self) -> Duration {
         self.grace + 6 * self.cx.limits().kubelet_report()
+    }
+
+    /// Waits until no process of it is left.
+    ///
+    /// # Errors
+    /// [`CheckError::Error`] when that takes too long: a kubelet kills what has not ended after the grace period.
+    pub async fn is_over(&self) -> Verdict {
+        match self.becomes(departs()).within(self.limit()).await {
+            Err(CheckError::Violation(violation)) => Err(self.not_ended(&violation.seen)),
+            other => other,
+        }
     }
 
     fn not_ended(&self, seen: &str) -> CheckError {

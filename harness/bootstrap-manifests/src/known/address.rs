@@ -129,7 +129,7 @@ pub(super) fn looked_up_elsewhere(objects: &Objects, workload: &Workload) -> Opt
     let (Host::Known(host), place) = host_variable(objects, workload)? else { return None };
     let is_service = host == SERVICE || is_loopback(&host) || host.parse::<std::net::IpAddr>().is_err();
     let words = format!(
-        "its program starts although it may find no API server at {host}:443, where it looks up how to authenticate its clients"
+        "it also starts if no API server answers at {host}:443, from which it reads its authentication settings"
     );
     (port_variable(workload) == Some("443") && !is_service).then_some(Condition { words, place })
 }

@@ -2,6 +2,7 @@
 
 use super::evaluation::{context_of, is_short, uses_hidden};
 use super::request::Request;
+use crate::workload::is_added_label;
 use cel::common::ast::{EntryExpr, Expr, LiteralValue, MapEntryExpr, MapExpr};
 use cel::extractors::This;
 use cel::{ExecutionError, IdedExpr, Program, Value as Cel};
@@ -41,10 +42,33 @@ pub(super) fn change(expression: &str, request: &Request, variables: &[(String, 
     }
     match Cel::resolve(&root, &context) {
         Ok(value) => value.json().map_or(Change::Unknown, Change::Of),
-        // Every Pod has other fields as well, but whether it has the one that is missing is known.
+        // Parameters may have defaults of their definition.
+        Err(ExecutionError::NoSuchKey(_)) if read.iter().any(|path| path.starts_with("params")) => {
+            Change::Unknown
+        }
+        Err(ExecutionError::NoSuchKey(key)) if may_be_added(&key) => Change::Unknown,
         Err(ExecutionError::NoSuchKey(_)) => Change::Fails,
         Err(_) => Change::Unknown,
     }
+}
+
+/// Whether a Pod may have a field or a label that its template lacks: the API server or its controller adds it.
+fn may_be_added(key: &str) -> bool {
+    const FIELDS: [&str; 12] = [
+        "affinity",
+        "failureThreshold",
+        "finalizers",
+        "generateName",
+        "labels",
+        "limits",
+        "ownerReferences",
+        "periodSeconds",
+        "protocol",
+        "requests",
+        "successThreshold",
+        "timeoutSeconds",
+    ];
+    FIELDS.contains(&key) || is_added_label(key)
 }
 
 /// `jsonpatch.escapeKey`: a key as a JSON pointer spells it.
@@ -73,6 +97,8 @@ fn prepare(own: &mut IdedExpr, read: &mut Vec<String>) {
         Expr::Select(_) => {
             read.extend(path_of(own));
             let Expr::Select(select) = &mut own.expr else { return };
+            // Also if it is not part of a plain path, as behind an index.
+            read.push(select.field.clone());
             prepare(&mut select.operand, read);
         }
         Expr::Ident(name) => read.push(name.clone()),

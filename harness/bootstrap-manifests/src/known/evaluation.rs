@@ -112,15 +112,21 @@ pub(super) fn context_of(
     }
     let decidable = |text: &str| is_decidable(text, request);
     let mut values: HashMap<String, Cel> = HashMap::new();
-    for (name, text) in variables.iter().filter(|(_, text)| decidable(text)) {
+    let mut all_known = true;
+    for (name, text) in variables {
         context.add_variable_from_value("variables", Cel::from(values.clone()));
-        // One that fails is missing, and so is whatever uses it.
-        if let Ok(Some(value)) = value_of(text, &context) {
-            values.insert(name.clone(), value);
+        match decidable(text).then(|| value_of(text, &context)) {
+            Some(Ok(Some(value))) => {
+                values.insert(name.clone(), value);
+            }
+            // One that fails is missing, and so is whatever uses it.
+            Some(Err(ExecutionError::NoSuchKey(_))) => {}
+            // This evaluator lacks functions of Kubernetes.
+            _ => all_known = false,
         }
     }
     context.add_variable_from_value("variables", Cel::from(values));
-    (context, variables.iter().all(|(_, text)| decidable(text)))
+    (context, all_known)
 }
 
 /// The value of an expression; `None` if it cannot be read here.
@@ -159,7 +165,8 @@ pub(super) fn is_short(text: &str, request: &Request) -> bool {
     });
     let macros: usize = PER_ITEM.iter().map(|name| text.matches(name).count()).sum();
     // A request itself has lists of up to four items.
-    let items = request.object.as_ref().map_or(0, longest_list).max(4);
+    let longest = |value: &Option<Value>| value.as_ref().map_or(0, longest_list);
+    let items = longest(&request.object).max(longest(&request.params)).max(4);
     let times = u32::try_from(macros).ok().and_then(|macros| items.checked_pow(macros));
     text.len() <= LONGEST && deepest <= DEEPEST && times.is_some_and(|times| times <= MOST_TIMES)
 }

@@ -99,13 +99,13 @@ fn answer(bound: &Bound<'_>, request: &Request, parameters: Parameters) -> (Trut
     let of_error = if bound.fails_open() { Truth::Yes } else { Truth::No };
     let settled = |truth: Truth| if truth == Truth::Fails { of_error } else { truth };
     match (bound.conditions(request), parameters) {
-        (Truth::Fails, _) => (Truth::Yes, of_error),
+        // Parameters come first: if they are missing, the conditions do not matter.
+        (_, Parameters::Error) | (Truth::Fails, _) => (Truth::Yes, of_error),
         (conditions, Parameters::There(params)) => {
             let request = Request { params, ..request.clone() };
             (conditions, settled(bound.all_true("validations", &request, &bound.variables())))
         }
         (conditions, Parameters::AbsentAllowed) => (conditions, Truth::Yes),
-        (conditions, Parameters::Error) => (conditions, of_error),
         (conditions, Parameters::Unknown) => (conditions, Truth::Unknown),
     }
 }

@@ -79,7 +79,8 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
         });
     }
     let (source, found) = source_of(objects, object, volume, &relative)?;
-    Some(of_object(object, (spec, container), source, found, &relative, &path))
+    let mode = volume.at(&["projected", "defaultMode"]).or_else(|| source.get("defaultMode"));
+    Some(of_object(object, (spec, container), (source, mode), found, &relative, &path))
 }
 
 /// The ConfigMap or Secret of a volume that contains a file, and the part of the volume that refers to it. A volume without
@@ -120,7 +121,9 @@ pub(super) fn on_the_node(objects: &Objects, workload: &Workload) -> Option<Cond
 pub(super) fn impersonates(objects: &Objects, workload: &Workload) -> Option<Condition> {
     let Kubeconfig::Text { text, place, .. } = find(objects, workload)? else { return None };
     let user = acts_as(&text)?;
-    let words = format!("it may impersonate {user}, who has its permissions (as in its kubeconfig)");
+    let words = format!(
+        "its identity may impersonate {user}, as whom its kubeconfig acts, and {user} has the permissions of a CCM"
+    );
     Some(Condition { words, place })
 }
 
@@ -128,7 +131,7 @@ pub(super) fn impersonates(objects: &Objects, workload: &Workload) -> Option<Con
 fn of_object(
     object: &Object,
     (spec, container): (&Node, &Node),
-    source: &Node,
+    (source, default_mode): (&Node, Option<&Node>),
     found: &Object,
     relative: &str,
     path: &str,
@@ -152,7 +155,7 @@ fn of_object(
             advice: format!("add the key to {title}, or correct --kubeconfig"),
         };
     };
-    let mode = item.and_then(|item| item.get("mode")).or_else(|| source.get("defaultMode"));
+    let mode = item.and_then(|item| item.get("mode")).or(default_mode);
     let bits = mode.and_then(Node::int).unwrap_or(0o644);
     if !may_read(spec, container, bits) {
         return Kubeconfig::Unreadable {

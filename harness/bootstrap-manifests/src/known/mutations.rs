@@ -11,7 +11,10 @@ use super::policy::{Bound, Parameters};
 use super::request::Request;
 use crate::accept;
 use crate::manifest::{Node, Objects, Place};
-use crate::workload::{Condition, Hindrance, Stage, Workload, mounts_token, template_path, workloads};
+use crate::workload::{
+    Condition, Effect as TaintEffect, Hindrance, Stage, Taint, Workload, borne, mounts_token, template_path,
+    workloads,
+};
 use embedded_objects::{kinds, patch};
 use serde_json::{Value, json};
 
@@ -34,7 +37,16 @@ enum Effect {
 struct Found {
     hindrances: Vec<(usize, Hindrance)>,
     conditions: Vec<(usize, Condition)>,
-    templates: Vec<(usize, Node)>,
+    templates: Vec<Changed>,
+}
+
+/// A template after a policy has changed the Pods.
+struct Changed {
+    /// The index of the object of the workload.
+    index: usize,
+    template: Node,
+    /// The number of the Pods' priority that stands in them, if one does.
+    priority: Option<i64>,
 }
 
 /// The workloads of the set with Pods as the policies change them. `objects` is changed as well: its templates are those of
@@ -50,12 +62,13 @@ pub fn mutated(objects: &mut Objects, assumed: &Assumed, refused: &[usize]) -> V
         }
         let templates = std::mem::take(&mut found.templates);
         if !templates.is_empty() {
-            let before = all;
-            for (index, template) in templates {
-                replace(objects, &before, index, template, &refuses, &mut found);
+            let priorities: Vec<(usize, Option<i64>)> =
+                templates.iter().map(|changed| (changed.index, changed.priority)).collect();
+            for changed in templates {
+                replace(objects, &all, changed, &refuses, &mut found);
             }
             all = workloads(objects, refused);
-            found.hindrances.extend(other_priorities(&before, &all, &refuses));
+            found.hindrances.extend(other_priorities(&all, &priorities, &refuses));
         }
     }
     for workload in &mut all {
@@ -102,8 +115,14 @@ fn one(
                 let what = "cannot change its Pods as it wants to, and they are refused";
                 found.hindrances.push((index, refuses.because(what)));
             }
+            Effect::Changed(pod) if !is_well_formed(&pod) => {
+                found.hindrances.push((index, refuses.because("changes its Pods so that they are refused")));
+            }
             Effect::Changed(pod) => match template(objects, workload, &pod) {
-                Some(template) => found.templates.push((index, template)),
+                Some(template) => {
+                    let priority = pod["spec"]["priority"].as_i64();
+                    found.templates.push(Changed { index, template, priority });
+                }
                 None => {
                     let what = "takes away the volume of the token of its Pods, which are refused";
                     found.hindrances.push((index, refuses.because(what)));
@@ -121,8 +140,7 @@ fn one(
 fn replace(
     objects: &mut Objects,
     all: &[Workload],
-    index: usize,
-    template: Node,
+    Changed { index, template, .. }: Changed,
     refuses: &Refuses,
     found: &mut Found,
 ) {
@@ -134,14 +152,30 @@ fn replace(
     }
 }
 
-/// The workloads whose Pods a policy has given another priority. The priority was set before, and a change is refused
-/// (`plugin/pkg/admission/priority`).
-fn other_priorities(before: &[Workload], now: &[Workload], refuses: &Refuses) -> Vec<(usize, Hindrance)> {
-    let differs = |workload: &&Workload| {
-        before.iter().any(|own| own.object == workload.object && own.priority != workload.priority)
+/// The workloads whose Pods state another priority than that of their class. The API server has computed the number before
+/// policies, and refuses a different one (`plugin/pkg/admission/priority`).
+fn other_priorities(
+    all: &[Workload],
+    stated: &[(usize, Option<i64>)],
+    refuses: &Refuses,
+) -> Vec<(usize, Hindrance)> {
+    let differs = |(index, priority): &&(usize, Option<i64>)| {
+        let workload = all.iter().find(|own| own.object == Some(*index));
+        workload.zip(*priority).is_some_and(|(workload, priority)| workload.priority != priority)
     };
-    let hindrance = || refuses.because("changes the priority of its Pods, which is refused");
-    now.iter().filter(differs).filter_map(|own| Some((own.object?, hindrance()))).collect()
+    let hindrance =
+        || refuses.because("changes the priority class of its Pods, and not the number, which is refused");
+    stated.iter().filter(differs).map(|(index, _)| (*index, hindrance())).collect()
+}
+
+/// Whether the model can read a changed Pod: its specification and its containers are maps.
+fn is_well_formed(pod: &Value) -> bool {
+    let Some(spec) = pod.get("spec").filter(|spec| spec.is_object()) else { return false };
+    ["initContainers", "containers"].iter().all(|list| match spec.get(list) {
+        None => true,
+        Some(Value::Array(all)) => all.iter().all(Value::is_object),
+        Some(_) => false,
+    })
 }
 
 /// Whether the policy is about the creation of the workload's Pods.
@@ -173,13 +207,19 @@ fn others(objects: &Objects, assumed: &Assumed, bound: &Bound<'_>, workload: &Wo
 /// The effect of the policy on a request for an object of a kind of the core group.
 fn effect(objects: &Objects, assumed: &Assumed, bound: &Bound<'_>, request: &Request, kind: &str) -> Effect {
     let failed = if bound.fails_open() { Effect::None } else { Effect::Refused };
-    let parameters = bound.parameters(objects, assumed, request.attributes["namespace"].as_str());
-    let mut request = request.clone();
-    match (bound.conditions(&request), parameters) {
-        (Truth::No, _) | (_, Parameters::AbsentAllowed) => return Effect::None,
-        (Truth::Unknown, _) | (_, Parameters::Unknown) => return Effect::Unknown,
-        (Truth::Fails, _) | (_, Parameters::Error) => return failed,
-        (Truth::Yes, Parameters::There(value)) => request.params = value,
+    // Parameters come first: if they are missing, the conditions do not matter.
+    let params = match bound.parameters(objects, assumed, request.attributes["namespace"].as_str()) {
+        Parameters::There(params) => params,
+        Parameters::AbsentAllowed => return Effect::None,
+        Parameters::Error => return failed,
+        Parameters::Unknown => return Effect::Unknown,
+    };
+    let mut request = Request { params, ..request.clone() };
+    match bound.conditions(&request) {
+        Truth::Yes => {}
+        Truth::No => return Effect::None,
+        Truth::Unknown => return Effect::Unknown,
+        Truth::Fails => return failed,
     }
     let Some(before) = request.object.clone() else { return Effect::Unknown };
     let Some(kind) = kinds::by_kind(before["apiVersion"].as_str().unwrap_or("v1"), kind) else {
@@ -195,13 +235,15 @@ fn effect(objects: &Objects, assumed: &Assumed, bound: &Bound<'_>, request: &Req
         let expression = mutation.at(&[field, "expression"]).and_then(Node::text).unwrap_or_default();
         let after = match change(expression, &request, &variables) {
             Change::Unknown => return Effect::Unknown,
-            Change::Fails => return failed,
-            Change::Of(value) if patches => patch::json(&object, &value.to_string()).map_err(|_| ()),
-            Change::Of(value) => patch::configure(kind, &object, &value).map_err(|_| ()),
+            Change::Fails => None,
+            Change::Of(value) if patches => patched(&object, &value),
+            Change::Of(value) => patch::configure(kind, &object, &value).ok(),
         };
-        match after {
-            Ok(after) => request.object = Some(after),
-            Err(()) => return failed,
+        match after.filter(Value::is_object) {
+            Some(after) => request.object = Some(after),
+            // The other mutations are carried out.
+            None if bound.fails_open() => {}
+            None => return Effect::Refused,
         }
     }
     match request.object {
@@ -210,38 +252,60 @@ fn effect(objects: &Objects, assumed: &Assumed, bound: &Bound<'_>, request: &Req
     }
 }
 
+/// The object after the operations of a JSON patch; `None` if one fails. A test that fails is not an error: then nothing is
+/// changed.
+fn patched(object: &Value, operations: &Value) -> Option<Value> {
+    let mut now = object.clone();
+    for operation in operations.as_array()? {
+        match patch::json(&now, &json!([operation]).to_string()) {
+            Ok(after) => now = after,
+            Err(_) if operation["op"] == "test" => return Some(object.clone()),
+            Err(_) => return None,
+        }
+    }
+    Some(now)
+}
+
 const TOKEN_VOLUME: &str = "kube-api-access-00000";
 
-/// The creation of a Pod of the workload with everything that the API server adds before policies change it.
+/// The creation of a Pod of the workload with what the API server adds before policies change it.
 fn admitted(objects: &Objects, workload: &Workload) -> Request {
     let mut request = Request::pod(objects, workload);
-    let Some(pod) = &mut request.object else { return request };
-    let spec = &mut pod["spec"];
+    let Some(spec) = request.object.as_mut().and_then(|pod| pod.get_mut("spec")) else { return request };
     let token = mounts_token(objects, workload);
-    for list in ["initContainers", "containers"] {
-        for container in spec[list].as_array_mut().into_iter().flatten() {
-            for (name, value) in [
-                ("resources", json!({})),
-                ("terminationMessagePath", json!("/dev/termination-log")),
-                ("terminationMessagePolicy", json!("File")),
-                ("imagePullPolicy", json!("IfNotPresent")),
-            ] {
-                if container[name].is_null() {
-                    container[name] = value;
-                }
+    for container in containers(spec) {
+        let image = container["image"].as_str().unwrap_or_default();
+        let last = image.rsplit('/').next().unwrap_or_default();
+        let is_latest = !last.contains([':', '@']) || last.ends_with(":latest");
+        let policy = if is_latest { "Always" } else { "IfNotPresent" };
+        for (name, value) in [
+            ("resources", json!({})),
+            ("terminationMessagePath", json!("/dev/termination-log")),
+            ("terminationMessagePolicy", json!("File")),
+            ("imagePullPolicy", json!(policy)),
+        ] {
+            if container[name].is_null() {
+                container[name] = value;
             }
-            if token {
-                push(&mut container["volumeMounts"], token_mount());
-            }
+        }
+        if token {
+            push(&mut container["volumeMounts"], token_mount());
         }
     }
     if token {
         push(&mut spec["volumes"], token_volume());
     }
-    for toleration in default_tolerations() {
+    for toleration in default_tolerations(workload) {
         push(&mut spec["tolerations"], toleration);
     }
     request
+}
+
+/// All containers of a Pod's specification.
+fn containers(spec: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let lists = spec.as_object_mut().into_iter().flat_map(|spec| spec.iter_mut());
+    let lists = lists.filter(|(name, _)| matches!(name.as_str(), "initContainers" | "containers"));
+    lists.filter_map(|(_, list)| list.as_array_mut()).flatten()
 }
 
 fn token_mount() -> Value {
@@ -252,13 +316,12 @@ fn token_volume() -> Value {
     json!({"name": TOKEN_VOLUME, "projected": {}})
 }
 
-/// What the admission plugin `DefaultTolerationSeconds` adds. Pods that have such tolerations get two more here, which are
-/// taken out again.
-fn default_tolerations() -> [Value; 2] {
-    ["not-ready", "unreachable"].map(|condition| {
-        json!({"key": format!("node.kubernetes.io/{condition}"), "operator": "Exists", "effect": "NoExecute",
-               "tolerationSeconds": 300})
-    })
+/// What the admission plugin `DefaultTolerationSeconds` adds to Pods without such tolerations.
+fn default_tolerations(workload: &Workload) -> Vec<Value> {
+    let lacks = |key: &&str| !borne(&workload.tolerations, &Taint::new(key, "", TaintEffect::NoExecute));
+    let toleration = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
+    let keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+    keys.into_iter().filter(lacks).map(toleration).collect()
 }
 
 fn push(list: &mut Value, item: Value) {
@@ -279,22 +342,23 @@ fn template(objects: &Objects, workload: &Workload, pod: &Value) -> Option<Node>
     if mounts_token(objects, workload) && lacks(&after) {
         return None;
     }
-    for pod in [&mut before, &mut after] {
-        let spec = &mut pod["spec"];
-        take(&mut spec["volumes"], &token_volume());
-        default_tolerations().iter().for_each(|toleration| take(&mut spec["tolerations"], toleration));
-        for list in ["initContainers", "containers"] {
-            for container in spec[list].as_array_mut().into_iter().flatten() {
-                take(&mut container["volumeMounts"], &token_mount());
-            }
+    for spec in [&mut before, &mut after].into_iter().filter_map(|pod| pod.get_mut("spec")) {
+        take(spec.get_mut("volumes"), &token_volume());
+        for toleration in default_tolerations(workload) {
+            take(spec.get_mut("tolerations"), &toleration);
+        }
+        for container in containers(spec) {
+            take(container.get_mut("volumeMounts"), &token_mount());
         }
     }
     Some(old.changed(&before, &after))
 }
 
-/// Takes an item out of a list.
-fn take(list: &mut Value, item: &Value) {
-    if let Value::Array(items) = list {
-        items.retain(|own| own != item);
+/// Takes the last such item out of a list.
+fn take(list: Option<&mut Value>, item: &Value) {
+    if let Some(Value::Array(items)) = list
+        && let Some(at) = items.iter().rposition(|own| own == item)
+    {
+        items.remove(at);
     }
 }

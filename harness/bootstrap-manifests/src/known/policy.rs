@@ -78,10 +78,11 @@ impl<'o> Bound<'o> {
     pub(super) fn has(&self, check: &dyn Fn(&Rules<'_>) -> bool) -> bool {
         let Some(constraints) = self.constraints() else { return false };
         let rules = |node: Option<&Node>| node.is_some_and(|rules| check(&Rules::of(Some(rules))));
-        let narrowed = self.narrowed().and_then(|own| own.get("resourceRules"));
+        let of_binding = |field: &str| self.narrowed().and_then(|own| own.get(field));
         rules(constraints.get("resourceRules"))
-            && narrowed.is_none_or(|own| rules(Some(own)))
+            && of_binding("resourceRules").is_none_or(|own| rules(Some(own)))
             && !rules(constraints.get("excludeResourceRules"))
+            && !rules(of_binding("excludeResourceRules"))
     }
 
     /// What it does about its parameters for a request in this namespace.
@@ -95,18 +96,20 @@ impl<'o> Bound<'o> {
             return Parameters::There(None);
         };
         let Some(wanted) = self.binding.node.at(&["spec", "paramRef"]) else { return Parameters::Unknown };
+        let group = kind.text_at("apiVersion").and_then(|version| version.split_once('/'));
+        let group = group.map_or("", |(group, _)| group);
         let (Some(kind), Some(name)) = (kind.text_at("kind"), wanted.text_at("name")) else {
             return Parameters::Unknown;
         };
         // Without a namespace it is that of the object, and an object without one is an error (`CollectParams`).
         let namespace = wanted.text_at("namespace").or(namespace);
-        let namespace = match (namespace, is_namespaced(objects, kind)) {
+        let namespace = match (namespace, is_namespaced(objects, group, kind)) {
             (_, None) => return Parameters::Unknown,
             (_, Some(false)) => "default",
             (Some(namespace), Some(true)) => namespace,
             (None, Some(true)) => return Parameters::Error,
         };
-        let found = objects.find(kind, namespace, name).map(|object| object.node.json());
+        let found = objects.find_in_group(group, kind, namespace, name).map(|object| object.node.json());
         let exists = found.is_some() || assumed.holds(kind, namespace, name);
         match wanted.text_at("parameterNotFoundAction") {
             _ if exists => Parameters::There(found),
@@ -145,13 +148,15 @@ impl<'o> Bound<'o> {
 }
 
 /// Whether objects of a kind of parameters have a namespace; `None` if the manifests do not define the kind.
-fn is_namespaced(objects: &Objects, kind: &str) -> Option<bool> {
-    if matches!(kind, "ConfigMap" | "Secret") {
-        return Some(true);
+fn is_namespaced(objects: &Objects, group: &str, kind: &str) -> Option<bool> {
+    if group.is_empty() {
+        return matches!(kind, "ConfigMap" | "Secret").then_some(true);
     }
     let mut definitions = objects.of_kind("CustomResourceDefinition");
-    let own =
-        definitions.find(|own| own.node.at(&["spec", "names", "kind"]).and_then(Node::text) == Some(kind))?;
+    let own = definitions.find(|own| {
+        let text = |path: &[&str]| own.node.at(path).and_then(Node::text);
+        text(&["spec", "names", "kind"]) == Some(kind) && text(&["spec", "group"]) == Some(group)
+    })?;
     own.node.at(&["spec", "scope"]).and_then(Node::text).map(|scope| scope == "Namespaced")
 }
 

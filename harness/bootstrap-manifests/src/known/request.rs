@@ -83,8 +83,12 @@ impl Request {
         let (operation, kind, resource, user) = ("CREATE", "Pod", "pods", user.map(controller));
         let attributes =
             Attributes { operation, group: "", kind, resource, sub_resource: "", namespace, user };
-        let hidden: &[&str] =
-            if super::is_ordinary(workload) { &["image", "labels", "annotations"] } else { &[] };
+        let hidden: &[&str] = match (super::is_ordinary(workload), workload.kind) {
+            (true, _) => &["image", "labels", "annotations"],
+            // Their controller binds them to their Nodes by an affinity.
+            (false, WorkloadKind::DaemonSet) => &["affinity"],
+            (false, _) => &[],
+        };
         Request { hidden, ..Request::new(objects, attributes, pod_of(objects, workload)) }
     }
 
@@ -124,7 +128,8 @@ impl Request {
             "metadata": {"namespace": workload.namespace, "name": "", "uid": ""},
             "target": {"kind": "Node", "name": ""},
         });
-        let hidden = &["target.name"];
+        // The admission plugin PodTopologyLabels gives it the labels of zone and region.
+        let hidden = &["target.name", "topology.kubernetes.io"];
         Request { is_complete: true, hidden, ..Request::new(objects, attributes, Some(object)) }
     }
 
@@ -221,7 +226,9 @@ impl Request {
         let hidden = &["holderIdentity", "acquireTime", "renewTime", "leaseTransitions"];
         let shows_name = object.is_some();
         let mut request = Request::new(objects, attributes, object);
-        if let Some((_, name)) = lease_of(workload) {
+        // The name of a program that is not known to use the framework may be another one.
+        let names_it = shows_name || workload.flag("leader-elect-resource-name").is_some();
+        if let Some((_, name)) = lease_of(workload).filter(|_| names_it) {
             request.attributes["name"] = json!(name);
         }
         Request { is_complete, shows_name, hidden, ..request }
@@ -268,6 +275,13 @@ fn pod_of(objects: &Objects, workload: &Workload) -> Option<Value> {
     let object = &objects.all[workload.object?];
     let template = object.node.at(template_path(workload.kind))?;
     let mut spec = object.node.at(spec_path(workload.kind)).map(Node::json)?;
+    // One that the API server refuses is not judged further.
+    let is_list_of_maps = |list: &str| {
+        spec.get(list).and_then(Value::as_array).is_none_or(|all| all.iter().all(Value::is_object))
+    };
+    if !spec.is_object() || !["initContainers", "containers"].into_iter().all(is_list_of_maps) {
+        return None;
+    }
     let mut metadata = json!({"namespace": workload.namespace});
     for field in ["labels", "annotations"] {
         // The API server leaves out what is empty.
@@ -283,6 +297,9 @@ fn pod_of(objects: &Objects, workload: &Workload) -> Option<Value> {
         ("dnsPolicy", json!("ClusterFirst")),
         ("terminationGracePeriodSeconds", json!(30)),
         ("securityContext", json!({})),
+        ("enableServiceLinks", json!(true)),
+        ("serviceAccount", json!(workload.service_account)),
+        ("preemptionPolicy", json!("PreemptLowerPriority")),
     ] {
         if spec[name].is_null() {
             spec[name] = value;

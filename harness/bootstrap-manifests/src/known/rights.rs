@@ -59,7 +59,12 @@ const ROWS: &[Row] = &[
 
 /// Row AUTH-13, which a CCM needs if each of its controllers has an account of its own. Those accounts exist, and have the
 /// permissions of Kubernetes' own controllers of the same names.
-const OF_ACCOUNTS: Row = Row("AUTH-13", Need::Initialise, "", "serviceaccounts/token", &["create"]);
+const OF_ACCOUNTS: [Row; 2] = [
+    Row("AUTH-13", Need::Initialise, "", "serviceaccounts", &["get"]),
+    Row("AUTH-13", Need::Initialise, "", "serviceaccounts/token", &["create"]),
+];
+/// The account of the controller that initialises Nodes.
+const OF_NODES: &str = "node-controller";
 
 /// The permissions that the workload's service account lacks; empty if it authenticates in another way.
 pub fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Gap> {
@@ -90,16 +95,15 @@ pub fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ga
             || (!lifecycle && row == "AUTH-05")
     };
     let mut gaps = Vec::new();
-    for Row(row, need, group, resource, verbs) in ROWS.iter().chain(split.then_some(&OF_ACCOUNTS)) {
+    for Row(row, need, group, resource, verbs) in ROWS.iter().chain(OF_ACCOUNTS.iter().filter(|_| split)) {
         let needless =
             unused(row, *need) || (*need == Need::Election && !elects) || (*need == Need::Start && tolerant);
         // A Lease of the manifests need not be created.
         let made = *need == Need::Election && super::leases::lease_exists(objects, workload);
         for verb in verbs.iter().filter(|verb| !(needless || made && **verb == "create")) {
             let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
-            let granted =
-                |verb: &str| rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
-            if !granted(verb) {
+            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
+            if !granted {
                 gaps.push(Gap { need: *need, row, group, resource, verb });
             }
         }
@@ -121,10 +125,10 @@ enum RuleSource<'a> {
 }
 
 impl Rule<'_> {
-    /// Whether the rule grants group, resource and verb. A Role counts only for leases and the authentication map, in the
-    /// namespace where they are.
+    /// Whether the rule grants group, resource and verb. A Role counts only for leases, accounts and the authentication
+    /// map, in the namespace where they are.
     fn grants(&self, (group, resource, verb): (&str, &str, &str), home: &str, lock: &str) -> bool {
-        let local = ["leases", "configmaps", "serviceaccounts/token"].contains(&resource);
+        let local = ["leases", "configmaps", "serviceaccounts", "serviceaccounts/token"].contains(&resource);
         if self.namespace.is_some_and(|namespace| !local || namespace != home) {
             return false;
         }
@@ -144,6 +148,7 @@ impl Rule<'_> {
                 // Creation cannot be restricted by name, and the names of Nodes are not known beforehand.
                 let named = names.is_empty()
                     || (resource == "configmaps" && names.iter().any(|name| name == wanted))
+                    || (resource.starts_with("serviceaccounts") && names.iter().any(|name| name == OF_NODES))
                     || (resource == "leases" && verb != "create" && names.iter().any(|name| name == lock));
                 lists("apiGroups", &[group])
                     && lists("resources", &resources)

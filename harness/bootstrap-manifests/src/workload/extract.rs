@@ -16,6 +16,9 @@ use crate::manifest::{Node, Object, Objects, Place};
 /// Every workload of the set. Of one that comes several times, the last counts that is not refused: it updates the others.
 pub fn workloads(objects: &Objects, refused: &[usize]) -> Vec<Workload> {
     let counts = |(index, object): &(usize, &Object)| {
+        if WorkloadKind::parse(&object.api_version, &object.kind).is_none() {
+            return false;
+        }
         let others =
             objects.all.iter().enumerate().filter(|(other, one)| other != index && one.is_same(object));
         let mut others = others.filter(|(other, _)| !refused.contains(other));

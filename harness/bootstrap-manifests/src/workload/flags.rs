@@ -38,15 +38,21 @@ pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Optio
             container.flag("leader-elect").is_none() && container.flag("cloud-provider").is_none();
         let written: Vec<&Node> =
             ["command", "args"].iter().filter_map(|list| node.get(list)).flat_map(Node::items).collect();
-        container.arguments.iter().zip(written).find_map(|((argument, place), written)| {
+        let before = std::iter::once("").chain(container.arguments.iter().map(|(text, _)| text.as_str()));
+        container.arguments.iter().zip(written).zip(before).find_map(|(((argument, place), written), before)| {
+            // Behind a flag without '=' it may be that flag's value.
+            let takes_a_value = |flag: &str| !flag.contains('=') && !OF_TRUTH.contains(&flag);
+            if is_foreign || before.strip_prefix("--").is_some_and(takes_a_value) {
+                return None;
+            }
             let exits = |words: String, advice: &str| {
                 Some(Hindrance::new(Stage::Work, words, place.clone(), advice.to_owned()))
             };
-            if !is_foreign && !argument.is_empty() && argument.trim().is_empty() {
-                let words = "the process exits, as one of its arguments is blank and no flag";
+            if !argument.is_empty() && argument.trim().is_empty() {
+                let words = "the process exits, as one of its arguments contains only blanks";
                 return exits(words.to_owned(), "remove the blank argument");
             }
-            if !is_foreign && let Some(variable) = undefined(argument, container, node, objects, object) {
+            if let Some(variable) = undefined(argument, container, node, objects, object) {
                 let words = format!(
                     "the process exits, as the variable {variable} is not defined and '{argument}' stays as an argument"
                 );

@@ -59,7 +59,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
     if kind == WorkloadKind::StatefulSet && name + 9 > LONGEST_LABEL {
         let place = object.at();
         let words = format!(
-            "its name has {name} characters, and a label of its Pods with its name would be too long"
+            "its name has {name} characters, so the label controller-revision-hash of its Pods would have more than 63"
         );
         all.push(Hindrance::new(
             Stage::Creation,

@@ -40,4 +40,4 @@ pub use taint::{
 };
 pub use taint::{Effect, Taint};
 pub use token::{FOLDER as TOKEN_FOLDER, mounts_token};
-pub use variables::expanded;
+pub use variables::{expanded, is_added_label};

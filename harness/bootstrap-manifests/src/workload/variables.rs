@@ -61,15 +61,23 @@ pub(super) fn value_of(objects: &Objects, object: &Object, from: &Node) -> Optio
     }
 }
 
-/// Labels that controllers add to Pods, by a part of their keys.
-const ADDED: [&str; 6] = [
+/// Labels that controllers and the API server add to Pods, by the beginning of the last part of their keys.
+const ADDED: [&str; 8] = [
     "controller-uid",
     "job-name",
     "job-completion-index",
     "pod-template-",
     "controller-revision-hash",
     "pod-",
+    "zone",
+    "region",
 ];
+
+/// Whether a controller or the API server may add a label with this key to Pods.
+pub fn is_added_label(key: &str) -> bool {
+    let last = key.rsplit('/').next().unwrap_or_default();
+    ADDED.iter().any(|part| last.starts_with(part))
+}
 
 /// A label or an annotation of the template, or nothing if there is none.
 pub(super) fn own_label(object: &Object, path: &str) -> Option<String> {
@@ -78,8 +86,7 @@ pub(super) fn own_label(object: &Object, path: &str) -> Option<String> {
     let kind = super::WorkloadKind::parse(&object.api_version, &object.kind)?;
     let template = object.node.at(super::template_path(kind))?;
     let own = template.at(&["metadata", field, key]).and_then(Node::scalar);
-    let last = key.rsplit('/').next().unwrap_or_default();
-    let is_added = field == "labels" && ADDED.iter().any(|part| last.starts_with(part));
+    let is_added = field == "labels" && is_added_label(key);
     own.or_else(|| (!is_added).then(String::new))
 }
 

@@ -103,7 +103,7 @@ impl Set {
         let hooks = webhooks(objects, &all);
         let asked = Asked::new(objects, &hooks, &mut all);
         let ordinary =
-            ordinary.map(|pod| OrdinaryPods::new(objects, assumed, &hooks, pod)).unwrap_or_default();
+            ordinary.map(|pod| OrdinaryPods::new(objects, assumed, &hooks, pod, &all)).unwrap_or_default();
         let of_ccm = |w: &Workload| {
             if matches!(w.role, Role::Ccm | Role::NodeManager) {
                 gaps(objects, assumed, w)
@@ -127,8 +127,8 @@ impl Set {
         }
     }
 
-    /// The conditions outside of the manifests for the workloads that the boot waits for, each listed once.
-    pub(crate) fn conditions(&self) -> Vec<&Condition> {
+    /// The conditions outside of the manifests for what the boot of this cluster waits for, each listed once.
+    pub(crate) fn conditions(&self, cluster: &Cluster) -> Vec<&Condition> {
         let hooks = self.webhooks.iter().filter_map(|hook| hook.backends.as_ref());
         let backends: Vec<usize> = hooks.flatten().copied().collect();
         let waited = |w: &usize| self.workloads[*w].role != Role::Other || backends.contains(w);
@@ -139,7 +139,9 @@ impl Set {
                 all.push(condition);
             }
         }
-        all.extend(&self.ordinary.conditions);
+        if takes_ordinary_pods(&cluster.machines()) {
+            all.extend(&self.ordinary.conditions);
+        }
         all
     }
 
@@ -147,6 +149,11 @@ impl Set {
     pub(crate) fn brings_cni(&self) -> bool {
         self.workloads.iter().any(|workload| workload.role == Role::Cni)
     }
+}
+
+/// Whether a machine has no taint that stays, so that ordinary Pods can run.
+fn takes_ordinary_pods(machines: &[Machine]) -> bool {
+    machines.iter().any(|machine| machine.taints.is_empty())
 }
 
 /// Objects other than workloads that name an owner.
@@ -293,11 +300,13 @@ impl<'a> Model<'a> {
     fn ordinary_pods(&mut self) {
         let ordinary = &self.set.ordinary;
         let nothing = ordinary.webhooks.is_empty() && ordinary.hindrances.is_empty();
-        if nothing || self.machines.iter().all(|machine| !machine.taints.is_empty()) {
+        if nothing || !takes_ordinary_pods(&self.machines) {
             return;
         }
         let mut body: Vec<Premise> = ordinary.webhooks.iter().map(|hook| self.answer_of(*hook)).collect();
-        for (words, place) in &ordinary.hindrances {
+        let minor = self.cluster.version.minor;
+        for hindrance in ordinary.hindrances.iter().filter(|hindrance| hindrance.since <= minor) {
+            let (words, place) = (&hindrance.words, &hindrance.place);
             body.push(self.never(words.clone(), Some(place.clone()), None));
         }
         self.rule(Fact::OrdinaryPods, body);

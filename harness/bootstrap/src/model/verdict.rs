@@ -101,7 +101,7 @@ pub(crate) fn judge(set: &Set, cluster: &Cluster) -> Judged {
         (true, true, _) => Outcome::SomeOrders,
         (_, _, false) => Outcome::Undecided,
         (false, true, true) => Outcome::Deadlock,
-        (_, false, true) if set.conditions().is_empty() => Outcome::Boots,
+        (_, false, true) if set.conditions(cluster).is_empty() => Outcome::Boots,
         (_, false, true) => Outcome::BootsIf,
     };
     judged

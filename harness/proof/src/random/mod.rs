@@ -80,7 +80,7 @@ fn one(seed: u64, number: usize, real: bool) -> Result<Question, String> {
     let sources = vec![Source::new(&format!("{name}.yaml"), &text)];
     let cell = case.expectation(sources, &[case.cluster(topology, cni)])?.cells.pop();
     let cell = cell.ok_or_else(|| format!("{name}: the model has no result"))?;
-    Ok(Question { case, cell, manifests: text })
+    Ok(Question { case, cell, manifests: text, ccms: Vec::new() })
 }
 
 #[cfg(test)]

@@ -2,8 +2,8 @@
 
 const CHANGES = ["worse", "better", "other", "left-out", "same"];
 const CHANGE_MEANINGS = {
-  worse: "It passed or was not judged before, and now it failed, was blocked or met an environment error; or it was blocked and now failed.",
-  better: "It did not pass or was not judged before, and passes now; or it failed and now was blocked.",
+  worse: "It fell on the scale passed, environment error, blocked, failed; or it was not judged before, and now failed or was blocked.",
+  better: "It rose on the scale failed, blocked, environment error, passed; or it was not judged before, and passes now.",
   other: "The outcome changed in another way; usually only one of the runs judged it.",
   "left-out": "One of the runs left it out, or was interrupted before it ended.",
   same: "The outcome is the same in both runs.",

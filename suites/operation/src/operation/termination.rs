@@ -22,7 +22,7 @@ async fn ends_in_time(replica: &Replica<'_>) -> Verdict {
     replica.will_end();
     let terminated = Instant::now();
     replica.terminate().await?;
-    departure.becomes(departs()).within(departure.limit()).await?;
+    departure.is_over().await?;
     let (took, departed) = (terminated.elapsed(), departure.read(ReadSource::Cache).await?);
     // If the kubelet does not report the exit code, only the time is known.
     if departed.was_killed() || (departed.code.is_none() && took >= departure.grace()) {

@@ -197,7 +197,7 @@ fn the_contents_of_a_kubeconfig() {
     deadlock(&[("a source among others", wrong)]);
     let stale = changed(&kubeconfig(("x", "x")), "value: '6443'", "value: '443'");
     let (outcome, why) = judge(&stale, Topology::SingleControlPlane);
-    assert!(outcome == Outcome::BootsIf && why.contains("no API server at 172.18.0.2:443"), "{why}");
+    assert!(outcome == Outcome::BootsIf && why.contains("no API server answers at 172.18.0.2:443"), "{why}");
     let skipped = below(&stale, "        - -v=1\n", 8, "- --authentication-skip-lookup=true");
     boot(&[("it does not look up", skipped)]);
     let acting = kubeconfig(("tokenFile: ", "as: somebody, tokenFile: "));

@@ -266,7 +266,8 @@ fn arguments_that_are_variables() {
             ),
         )
     };
-    boot(&[("an empty one", optional("more"))]);
+    let as_value = below(&argument("--cluster-name"), "        - --cluster-name\n", 8, "- $(MORE)");
+    boot(&[("an empty one", optional("more")), ("the value of a flag", as_value)]);
     deadlock(&[
         ("one that is not defined", optional("absent")),
         ("one that nothing defines", argument("$(MORE)")),

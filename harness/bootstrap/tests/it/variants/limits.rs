@@ -1,7 +1,7 @@
 //! Variants about quotas, limit ranges, Pod security and admission policies.
 
 use super::{base, behind, below, boot, changed, deadlock, in_namespace, judge, pod};
-use bootstrap::{Outcome, Topology};
+use bootstrap::{Cluster, Cni, Outcome, Topology, YesNo, expect};
 
 fn quota(spec: &str) -> String {
     in_namespace(&quota_text(spec))
@@ -206,6 +206,20 @@ fn ordinary_pods() {
     };
     let level = "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {pod-security.kubernetes.io/enforce: \
                  restricted}}";
+    let old = Cluster {
+        version: bootstrap::Version { major: 1, minor: 22 },
+        node_ip: YesNo::Yes,
+        ..Cluster::new(Topology::ControlPlaneAndWorker, Cni::Kindnet)
+    };
+    let tolerant = below(
+        &behind(level),
+        "      tolerations:\n",
+        6,
+        "- {key: node-role.kubernetes.io/master, operator: Exists}",
+    );
+    let source = bootstrap::Source::new("ccm.yaml", &tolerant);
+    let found = expect(vec![source], &[old], &[], None).expect("it can be read");
+    assert_eq!(found.cells[0].outcome, Outcome::Boots, "1.22 enforces no level: {}", found.summary());
     let two = |text: String| judge(&text, Topology::ControlPlaneAndWorker);
     let both = |namespace: &str| behind(&format!("{quota}\n---\n{}", range(namespace, "10m")));
     for (outcome, text) in [

@@ -187,3 +187,93 @@ fn other_requests() {
     let (two, why) = judge(&whole, Topology::ControlPlaneAndWorker);
     assert!(two == Outcome::BootsIf && why.contains("a Node has the label own=a"), "{why}");
 }
+
+#[test]
+fn lists_and_numbers_that_are_absent_or_there() {
+    let sidecar = "(has(object.spec.initContainers) ? [] : [JSONPatch{op: 'add', path: '/spec/initContainers', value: []}]) + \
+                   [JSONPatch{op: 'add', path: '/spec/initContainers/-', value: Object.spec.initContainers{name: 'own', image: \
+                   'registry.k8s.io/pause:3.10', restartPolicy: 'Always'}}]";
+    let own_default = "      - key: node.kubernetes.io/not-ready\n        operator: Exists\n        effect: NoExecute\n        \
+                       tolerationSeconds: 300\n";
+    let first = "      tolerations:\n";
+    let ordered = changed(&base(), first, &format!("{first}{own_default}"));
+    let other = TOLERATION.replace("uninitialized", "shutdown");
+    let class = "JSONPatch{op: 'add', path: '/spec/priorityClassName', value: 'system-node-critical'}";
+    let number = "JSONPatch{op: 'remove', path: '/spec/priority'}";
+    boot(&[
+        ("a list that is absent", patch(&base(), sidecar)),
+        ("a default that stands in the manifest", patch(&ordered, &other)),
+        ("a class without the number", patch(&base(), &format!("[{class}, {number}]"))),
+        (
+            "a test that fails",
+            patch(
+                &base(),
+                "[JSONPatch{op: 'test', path: '/spec/dnsPolicy', value: 'None'}, JSONPatch{op: 'replace', path: '/spec/tolerations', value: []}]",
+            ),
+        ),
+    ]);
+    deadlock(&[
+        ("a class with the old number", patch(&base(), &format!("[{class}]"))),
+        (
+            "a test that succeeds",
+            patch(
+                &base(),
+                "[JSONPatch{op: 'test', path: '/spec/dnsPolicy', value: 'Default'}, JSONPatch{op: 'replace', path: '/spec/tolerations', value: []}]",
+            ),
+        ),
+    ]);
+}
+
+#[test]
+fn of_several_changes_each_counts() {
+    let both = |policy: &str| {
+        let one = patch(&intolerant(), TOLERATION);
+        let more = "  - patchType: ApplyConfiguration\n    applyConfiguration: {expression: \"Object{spec: Object.spec{nodeSelector: {'a': 'b'}}}\"}\n---\n";
+        let text = one.replacen("---\n", more, 1);
+        text.replacen("  reinvocationPolicy", &format!("  failurePolicy: {policy}\n  reinvocationPolicy"), 1)
+    };
+    boot(&[("the second fails, and the policy fails open", both("Ignore"))]);
+    deadlock(&[("the second fails", both("Fail"))]);
+}
+
+#[test]
+fn what_this_evaluator_cannot_read_is_open() {
+    let with = |variable: &str, expression: &str| {
+        patch(&intolerant(), expression).replacen(
+            "  mutations:\n",
+            &format!("  variables: [{{name: own, expression: \"{variable}\"}}]\n  mutations:\n"),
+            1,
+        )
+    };
+    let by_variable = "variables.own == 'ccm' ? [JSONPatch{op: 'add', path: '/spec/tolerations/-', value: \
+                       Object.spec.tolerations{operator: 'Exists'}}] : []";
+    let hash = "[JSONPatch{op: 'add', path: '/metadata/labels/own', value: object.metadata.labels['pod-template-hash']}]";
+    // It does not boot without the toleration, whatever the open part does; so the conditions are looked at.
+    for text in [with("object.metadata.labels.app.split('-')[0]", by_variable), patch(&base(), hash)] {
+        let (_, why) = judge(&text.replace(&intolerant(), &base()), Topology::SingleControlPlane);
+        assert!(why.contains("MutatingAdmissionPolicy/own changes nothing that the boot needs"), "{why}");
+    }
+}
+
+#[test]
+fn nonsense_is_refused_and_nothing_panics() {
+    let one = "        image: example.test/do-ccm:dev\n";
+    assert!(base().contains(one));
+    let texts = [
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: kube-system}\nspec: {containers: [ccm]}\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: kube-system}\nspec: text\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: kube-system}\nspec: []\n",
+        "apiVersion: v1\nkind: Pod\nmetadata: {name: x, namespace: kube-system}\nspec: {containers: 1, initContainers: {a: b}}\n",
+    ];
+    for text in texts {
+        boot(&[("an object that is refused", format!("{}---\n{text}", patch(&base(), TOLERATION)))]);
+    }
+    deadlock(&[
+        (
+            "a container that is none",
+            patch(&base(), "[JSONPatch{op: 'add', path: '/spec/containers/-', value: 'x'}]"),
+        ),
+        ("no specification", patch(&base(), "[JSONPatch{op: 'replace', path: '/spec', value: 'x'}]")),
+        ("no object", patch(&base(), "[JSONPatch{op: 'replace', path: '', value: 'x'}]")),
+    ]);
+}

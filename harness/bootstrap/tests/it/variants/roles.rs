@@ -190,7 +190,13 @@ fn accounts_of_controllers() {
     let tokens =
         "{apiGroups: [''], resources: [serviceaccounts, serviceaccounts/token], verbs: [get, create]}";
     let nodes = "{apiGroups: [''], resources: [nodes], verbs: [list, watch]}";
+    let of_one = "{apiGroups: [''], resources: [serviceaccounts, serviceaccounts/token], verbs: [get, create], resourceNames: \
+                  [node-controller]}";
     boot(&[
+        (
+            "tokens of one account",
+            with_role(&with(account, "own"), "a: b", &format!("{of_one}, {nodes}, {LEASES}")),
+        ),
         ("for everybody", with(group, "cluster-admin")),
         (
             "tokens, and what its informers need",
