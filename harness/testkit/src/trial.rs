@@ -1,6 +1,6 @@
 //! Runs one CCM process with flags of a check: what it refuses, what it logs, what it does not do.
 
-use super::tried::Tried;
+use super::tried::{Tried, never_ran};
 use super::undo_steps::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
 use harness_clouds::Entry;
@@ -105,7 +105,8 @@ impl<'a> Trial<'a> {
         tokio::select! {
             biased;
             outcome = work.into_future() => self.explained(outcome).await,
-            code = self.end() => {
+            ended = self.end() => {
+                let code = ended?;
                 let seen = format!("the CCM ended with exit code {code}");
                 if self.is_as_shipped {
                     let lines = last_lines_of(&self.cx.pods_client(), &self.pods(), SHOWN_LINES).await;
@@ -117,15 +118,16 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// The exit code of its process; never returns while it runs.
-    async fn end(&self) -> i32 {
+    /// The exit code of its process, or that it never ran; never returns while it runs.
+    async fn end(&self) -> Result<i32, CheckError> {
         let ended = async |seen: &mut String| {
             let tried = Tried { pod: self.pods().pop(), leader: None };
             *seen = tried.observed();
-            Ok(tried.exit_code())
+            let failed = tried.pod.as_deref().and_then(never_ran);
+            Ok(failed.map(|why| Err(CheckError::Error(why))).or_else(|| tried.exit_code().map(Ok)))
         };
         match poll("its process ends", LONGEST_WAIT, LOOKED_AT_EVERY, ended).await {
-            Ok(code) => code,
+            Ok(ended) => ended,
             Err::<_, ReadError>(_) => std::future::pending().await,
         }
     }
@@ -165,7 +167,7 @@ impl Subject for Trial<'_> {
                 api.get_opt(&self.pod.name).await?.map(Arc::new)
             }
         };
-        if let Some(why) = pod.as_ref().and_then(|pod| unrecoverable(pod)) {
+        if let Some(why) = pod.as_ref().and_then(|pod| unrecoverable(pod).or_else(|| never_ran(pod))) {
             return Err(ReadError { text: why, fatal: true });
         }
         let lease = self.cx.lease().read(reach).await?;

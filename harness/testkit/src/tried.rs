@@ -37,6 +37,22 @@ impl Tried {
     }
 }
 
+/// Reasons of a container that its runtime could not start: containerd's, and the one of older runtimes. Its exit code is
+/// then the runtime's and not that of a program.
+const NOT_STARTED: [&str; 2] = ["StartError", "ContainerCannotRun"];
+
+/// Why the program of a Pod that is not restarted never ran, if its runtime failed to start it.
+pub(super) fn never_ran(pod: &Pod) -> Option<String> {
+    let statuses = pod.status.as_ref()?.container_statuses.as_ref()?;
+    let terminated = statuses.iter().find_map(|own| own.state.as_ref()?.terminated.as_ref())?;
+    let reason = terminated.reason.as_deref().filter(|reason| NOT_STARTED.contains(reason))?;
+    let message = terminated.message.as_deref().unwrap_or_default();
+    Some(format!(
+        "the container runtime could not start the program of Pod {}: {reason} {message}",
+        pod.metadata.name.as_deref().unwrap_or_default()
+    ))
+}
+
 impl Observed for Tried {
     fn observed(&self) -> String {
         let mut text = self.pod.as_ref().map_or_else(|| "no Pod".to_owned(), |pod| pod.observed());
@@ -148,6 +164,22 @@ mod tests {
             pod: Some(Arc::new(serde_json::from_value(pod).expect("a Pod"))),
             leader: leader.map(str::to_owned),
         }
+    }
+
+    #[test]
+    fn what_the_runtime_could_not_start_is_no_end_of_a_program() {
+        let pod = |reason: &str| -> Pod {
+            let terminated = json!({"exitCode": 128, "reason": reason, "message": "no cgroup"});
+            let status = json!({"name": "c", "image": "i", "imageID": "", "ready": false, "restartCount": 0, "state":
+                {"terminated": terminated}});
+            serde_json::from_value(
+                json!({"metadata": {"name": "p"}, "status": {"containerStatuses": [status]}}),
+            )
+            .expect("a Pod")
+        };
+        let why = never_ran(&pod("StartError")).expect("it never ran");
+        assert_eq!(why, "the container runtime could not start the program of Pod p: StartError no cgroup");
+        assert_eq!(never_ran(&pod("Error")), None);
     }
 
     #[test]
