@@ -116,7 +116,7 @@ pub(super) fn prove(options: &ProveOptions) -> ExitCode {
 /// A file that cannot be written.
 fn keep(rows: &[Row], folder: &Path, events: &Events) -> Result<(), String> {
     for row in rows.iter().filter(|row| row.agrees() == Some(false)) {
-        let Question { case, cell, manifests } = &row.question;
+        let Question { case, cell, manifests, .. } = &row.question;
         let seen = match &row.measured {
             Measured::Seen { outcome, missing, .. } => {
                 format!("{outcome}; {}", missing.as_deref().unwrap_or("nothing was missing"))

@@ -147,7 +147,7 @@ impl<'a> Bench<'a> {
             .then(|| "--node-status-update-frequency=5s".to_owned())
             .into_iter()
             .collect();
-        let preview = Variant::asked(question, &around)?;
+        let preview = Variant::parse(&question.case.name, &question.manifests, &question.ccms, &around)?;
         let spec = ClusterSpec {
             programs: if hosted {
                 Vec::new()
@@ -166,7 +166,7 @@ impl<'a> Bench<'a> {
         let cluster = Cluster::start(spec).await.map_err(|error| chain(&error))?;
         let address = cluster.address();
         around.api_server = (address.ip().to_string(), address.port());
-        let variant = Variant::asked(question, &around)?;
+        let variant = Variant::parse(&question.case.name, &question.manifests, &question.ccms, &around)?;
         let hosting = match hosted {
             true => Some(
                 management(means, question, (&cluster, &variant), folder.path(), (base(Vec::new()), more))

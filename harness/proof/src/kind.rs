@@ -247,7 +247,7 @@ impl<'a> Boot<'a> {
             token: state.replicas.first().map(|replica| replica.token.clone()).unwrap_or_default(),
             api_server: (machine.map(|ip| ip.to_string()).unwrap_or_default(), API_SERVER_PORT),
         };
-        let mut variant = Variant::asked(question, &around)?;
+        let mut variant = Variant::parse(&question.case.name, &question.manifests, &question.ccms, &around)?;
         let plugin = play::plugin(&variant);
         // If the image has no kube-proxy, cells with one get what it would provide.
         let api_server =

@@ -1,7 +1,6 @@
 //! A variant's manifests, completed so that they run: placeholders are filled in, and the reference CCM gets settings
 //! that they leave to the reader. What the boot model uses stays unchanged. Pure functions.
 
-use super::question::Question;
 use bootstrap::image_fault;
 use harness_config::yaml;
 use harness_core::files::{self, built_in};
@@ -61,15 +60,17 @@ pub(super) fn text_of(name: &str) -> Result<Arc<str>, String> {
 }
 
 impl Variant {
-    /// Reads the manifests of a question and fills in the placeholders.
+    /// Reads manifests and fills in the placeholders; errors name `name`. `ccms` are the workloads that are the CCM, as
+    /// `KIND/NAME`; none are named if they have the image `${IMAGE}`, or if there is only one workload.
     ///
     /// # Errors
     /// Manifests that cannot be read, or without a CCM.
-    pub(super) fn asked(question: &Question, around: &PlaceholderValues) -> Result<Variant, String> {
-        Variant::parse(&question.case.name, &question.manifests, &question.ccms, around)
-    }
-
-    fn parse(name: &str, text: &str, ccms: &[String], around: &PlaceholderValues) -> Result<Variant, String> {
+    pub(super) fn parse(
+        name: &str,
+        text: &str,
+        ccms: &[String],
+        around: &PlaceholderValues,
+    ) -> Result<Variant, String> {
         let documents = yaml::from_str_multi(text, Path::new(name))
             .map_err(|error| harness_core::check::chain(&error))?;
         Variant::of(documents, ccms, around).ok_or_else(|| {

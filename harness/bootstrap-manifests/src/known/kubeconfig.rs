@@ -105,7 +105,7 @@ fn source_of<'a>(
         let items = source.get("items").map(Node::items).unwrap_or_default();
         let has = |map: &&str| found.node.at(&[*map, file]).is_some();
         items.iter().any(|item| item.text_at("path") == Some(file))
-            || (items.is_empty() && ["data", "stringData"].iter().any(|map| has(&map)))
+            || (items.is_empty() && ["data", "stringData"].iter().any(has))
     };
     let sources = projected.get("sources").map(Node::items).unwrap_or_default();
     sources.iter().filter_map(named).find(contains)

@@ -140,7 +140,7 @@ impl DevSession<'_> {
         if self.build.is_some() && plan.binary.is_none() {
             return Err(which_program());
         }
-        // Whoever names checks wants those, and not what failed in another run.
+        // A user who names checks wants those, and not what failed in another run.
         let names_checks = Selection::of(&self.first.select) == Selection::Typed;
         self.failed = if names_checks { Vec::new() } else { Self::failures(&plan) };
         Ok(plan)
