@@ -109,7 +109,10 @@ impl<'o> Bound<'o> {
             (Some(namespace), Some(true)) => namespace,
             (None, Some(true)) => return Parameters::Error,
         };
-        let found = objects.find_in_group(group, kind, namespace, name).map(|object| object.node.json());
+        // A custom resource does not exist if the manifests define its kind: kubectl does not know the kind yet when it reads
+        // the object, and refuses it.
+        let found = objects.find(kind, namespace, name).filter(|_| group.is_empty());
+        let found = found.map(|object| object.node.json());
         let exists = found.is_some() || assumed.holds(kind, namespace, name);
         match wanted.text_at("parameterNotFoundAction") {
             _ if exists => Parameters::There(found),

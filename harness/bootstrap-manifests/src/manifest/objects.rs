@@ -122,8 +122,6 @@ pub struct Objects {
     pub problems: Vec<Problem>,
     /// Objects by kind.
     by_kind: HashMap<String, Vec<usize>>,
-    /// The numbers of those that do not exist once the set is applied.
-    gone: Vec<usize>,
 }
 
 impl Objects {
@@ -225,7 +223,6 @@ impl Objects {
         for indices in applied.by_kind.values_mut() {
             indices.retain(is_there);
         }
-        applied.gone = refused.to_vec();
         applied
     }
 
@@ -237,16 +234,6 @@ impl Objects {
     /// Objects of a kind of Kubernetes.
     pub fn of_kind(&self, kind: &str) -> impl Iterator<Item = &Object> + use<'_> {
         self.by_kind.get(kind).into_iter().flatten().map(|index| &self.all[*index])
-    }
-
-    /// Returns one object of an API group, which may be one outside of Kubernetes. Objects without a namespace are in
-    /// `default`.
-    pub fn find_in_group(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Option<&Object> {
-        let there = self.all.iter().enumerate().filter(|(index, _)| !self.gone.contains(index));
-        there.map(|(_, object)| object).find(|object| {
-            let own = object.api_version.split_once('/').map_or("", |(group, _)| group);
-            own == group && object.kind == kind && object.namespace == namespace && object.name == name
-        })
     }
 
     /// The definition, in this set, of an object's custom resource.

@@ -84,7 +84,22 @@ fn parameters_of_policies() {
             )
         )
     };
-    boot(&[("a value that allows it", most("3"))]);
+    let custom = |action: &str| {
+        let rules = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: limits.own.example}\nspec: \
+                     {group: own.example, scope: Cluster, names: {kind: Limit, plural: limits}, versions: [{name: v1, served: \
+                     true, storage: true, schema: {openAPIV3Schema: {type: object}}}]}\n---\napiVersion: \
+                     own.example/v1\nkind: Limit\nmetadata: {name: absent}\n---\n";
+        let text = with("", &format!(", parameterNotFoundAction: {action}"));
+        format!(
+            "{rules}{}",
+            changed(&text, "apiVersion: v1, kind: ConfigMap", "apiVersion: own.example/v1, kind: Limit")
+        )
+    };
+    boot(&[
+        ("a value that allows it", most("3")),
+        ("a kind that kubectl does not know yet, allowed", custom("Allow")),
+    ]);
+    deadlock(&[("a kind that kubectl does not know yet", custom("Deny"))]);
     deadlock(&[("a value that does not", most("4"))]);
     let ordinary =
         policy("pods", "  validations: [{expression: \"request.namespace == 'kube-system'\"}]\n", "");
