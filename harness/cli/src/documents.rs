@@ -43,7 +43,7 @@ struct Code {
 }
 
 impl Code {
-    /// The errors that are no fault of the document.
+    /// The errors that the document does not cause.
     fn allowed(&self) -> &'static [ErrorKind] {
         if self.is_typed { &[] } else { MENTIONED }
     }
@@ -74,7 +74,7 @@ fn every_command_in_a_message_is_one_that_the_program_accepts() {
     assert_eq!(refused, [""; 0]);
 }
 
-/// A command: its line, from 1, its arguments, and the errors that are no fault of the text.
+/// A command: its line, from 1, its arguments, and the errors that the text does not cause.
 type Found = (usize, Vec<String>, &'static [ErrorKind]);
 
 /// How many commands the files with an extension have, and those that the program refuses.

@@ -328,7 +328,7 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
     }
     if path.join(PROFILE_FILE).is_file() {
         return Err(format!(
-            "there is no built-in profile '{name_or_path}'; write './{name_or_path}' for the folder"
+            "no built-in profile is called '{name_or_path}'; write './{name_or_path}' for the folder"
         ));
     }
     if path.exists() {
@@ -342,7 +342,7 @@ pub(crate) fn find(name_or_path: &str) -> Result<PathBuf, String> {
     let near = did_you_mean(name_or_path, &names);
     let link = if near.is_empty() { ";" } else { "" };
     Err(format!(
-        "there is no built-in profile '{name_or_path}', and a path has a '/'{near}{link} {}",
+        "no built-in profile is called '{name_or_path}', and a path has a '/'{near}{link} {}",
         known()
     ))
 }

@@ -76,7 +76,7 @@ impl Variant {
         Variant::of(documents, ccms, around).ok_or_else(|| {
             let kinds = WORKLOADS.join(", ");
             format!(
-                "{name}: no {kinds} is recognised as the CCM by its name; give the CCM the image ${{IMAGE}}"
+                "{name}: cannot tell which workload ({kinds}) is the CCM; give its container the image ${{IMAGE}}"
             )
         })
     }
@@ -336,7 +336,10 @@ mod tests {
         assert_eq!(images(ccm, "initContainers"), ["reference:1"]);
         assert_eq!(images(&variant.others[0], "containers"), ["own/cni:1"]);
         let unnamed = Variant::parse("own.yaml", text, &[], &around()).expect_err("which is the CCM?");
-        assert!(unnamed.contains("no Deployment, DaemonSet, StatefulSet, Pod is recognised"), "{unnamed}");
+        assert!(
+            unnamed.contains("which workload (Deployment, DaemonSet, StatefulSet, Pod) is the CCM"),
+            "{unnamed}"
+        );
         let invalid = text.replace("own/ccm:1", "own/ccm@1");
         let variant = Variant::parse("own.yaml", &invalid, &ccms, &around()).expect("it has a CCM");
         assert_eq!(images(&variant.ccm[0], "containers")[0], "own/ccm@1");

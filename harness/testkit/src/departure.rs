@@ -87,8 +87,9 @@ impl<'a> Replica<'a> {
 }
 
 impl Replica<'_> {
-    /// Ends it with SIGTERM (see [`Replica::terminate`]) and waits until another replica has taken over the Lease, which
-    /// has had `before` transitions. B-FAILOVER counts from when its Pod shows the end of its process: a busy kubelet sends the signal late.
+    /// Ends the replica with SIGTERM (see [`Replica::terminate`]) and waits until another one has taken over the Lease,
+    /// which has had `before` transitions so far. B-FAILOVER counts from when the Pod shows that its process has ended,
+    /// because a busy kubelet sends the signal late.
     ///
     /// # Errors
     /// [`CheckError::Violation`] when no other replica takes over, [`CheckError::Error`] when its kubelet does not end it.

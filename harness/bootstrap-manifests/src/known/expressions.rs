@@ -98,15 +98,17 @@ fn answer(bound: &Bound<'_>, request: &Request, parameters: Parameters) -> (Trut
     // An error denies the request, unless the policy fails open.
     let of_error = if bound.fails_open() { Truth::Yes } else { Truth::No };
     let settled = |truth: Truth| if truth == Truth::Fails { of_error } else { truth };
-    match (bound.conditions(request), parameters) {
-        // Parameters come first: if they are missing, the conditions do not matter.
-        (_, Parameters::Error) | (Truth::Fails, _) => (Truth::Yes, of_error),
-        (conditions, Parameters::There(params)) => {
-            let request = Request { params, ..request.clone() };
-            (conditions, settled(bound.all_true("validations", &request, &bound.variables())))
-        }
-        (conditions, Parameters::AbsentAllowed) => (conditions, Truth::Yes),
-        (conditions, Parameters::Unknown) => (conditions, Truth::Unknown),
+    // Parameters come first: if they are missing, the conditions do not matter.
+    let params = match parameters {
+        Parameters::There(params) => params,
+        Parameters::AbsentAllowed => return (Truth::Yes, Truth::Yes),
+        Parameters::Error => return (Truth::Yes, of_error),
+        Parameters::Unknown => return (bound.conditions(request), Truth::Unknown),
+    };
+    let request = Request { params, ..request.clone() };
+    match bound.conditions(&request) {
+        Truth::Fails => (Truth::Yes, of_error),
+        conditions => (conditions, settled(bound.all_true("validations", &request, &bound.variables()))),
     }
 }
 

@@ -12,8 +12,8 @@ use super::request::Request;
 use crate::accept;
 use crate::manifest::{Node, Objects, Place};
 use crate::workload::{
-    Condition, Effect as TaintEffect, Hindrance, Stage, Taint, Workload, borne, mounts_token, template_path,
-    workloads,
+    Condition, Effect as TaintEffect, Hindrance, NOT_READY, Stage, TOKEN_FOLDER, Taint, UNREACHABLE,
+    Workload, borne, mounts_token, template_path, workloads,
 };
 use embedded_objects::{kinds, patch};
 use serde_json::{Value, json};
@@ -309,7 +309,7 @@ fn containers(spec: &mut Value) -> impl Iterator<Item = &mut Value> {
 }
 
 fn token_mount() -> Value {
-    json!({"name": TOKEN_VOLUME, "readOnly": true, "mountPath": "/var/run/secrets/kubernetes.io/serviceaccount"})
+    json!({"name": TOKEN_VOLUME, "readOnly": true, "mountPath": TOKEN_FOLDER})
 }
 
 fn token_volume() -> Value {
@@ -320,8 +320,7 @@ fn token_volume() -> Value {
 fn default_tolerations(workload: &Workload) -> Vec<Value> {
     let lacks = |key: &&str| !borne(&workload.tolerations, &Taint::new(key, "", TaintEffect::NoExecute));
     let toleration = |key: &str| json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300});
-    let keys = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
-    keys.into_iter().filter(lacks).map(toleration).collect()
+    [NOT_READY, UNREACHABLE].into_iter().filter(lacks).map(toleration).collect()
 }
 
 fn push(list: &mut Value, item: Value) {

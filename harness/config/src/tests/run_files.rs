@@ -226,7 +226,7 @@ fn an_unknown_profile_names_the_nearest() {
     let over = RunFile { profile: Some(String::from("nul")), ..RunFile::default() };
     let problems = plan(&Source::Defaults, over).expect_err("there is no such profile");
     let said = problems.to_string();
-    let start = "--profile: there is no built-in profile 'nul', and a path has a '/'; did you mean 'null'? built in: ";
+    let start = "--profile: no built-in profile is called 'nul', and a path has a '/'; did you mean 'null'? built in: ";
     assert!(said.starts_with(start) && said.contains("'ccm-conformance init' writes"), "{said}");
     let folder = tempfile::tempdir().expect("a folder");
     let empty = folder.path().display().to_string();

@@ -62,7 +62,7 @@ pub(super) struct Cost {
 }
 
 impl Cost {
-    /// Whether anybody has looked at the page.
+    /// Whether a browser has opened the page.
     pub(super) fn was_opened(&self) -> bool {
         self.served.opened > 0
     }

@@ -200,7 +200,7 @@ fn the_contents_of_a_kubeconfig() {
     assert!(outcome == Outcome::BootsIf && why.contains("no API server answers at 172.18.0.2:443"), "{why}");
     let skipped = below(&stale, "        - -v=1\n", 8, "- --authentication-skip-lookup=true");
     boot(&[("it does not look up", skipped)]);
-    let acting = kubeconfig(("tokenFile: ", "as: somebody, tokenFile: "));
+    let acting = kubeconfig(("tokenFile: ", "as: robot, tokenFile: "));
     let (outcome, why) = judge(&acting, Topology::SingleControlPlane);
-    assert!(outcome == Outcome::BootsIf && why.contains("impersonate somebody"), "{why}");
+    assert!(outcome == Outcome::BootsIf && why.contains("impersonate robot"), "{why}");
 }
