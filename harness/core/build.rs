@@ -14,6 +14,9 @@ const DATA: &[&str] = &["yaml"];
 /// Suffixes for folders with programs.
 const SOURCES: &[&str] = &["py", "rs", "toml"];
 
+/// The file with the changes of the framework from which claims apply.
+const CHANGES: &str = "framework.yaml";
+
 /// Folders of the workspace, the prefix of their files' names inside the program, and which files are included.
 const FOLDERS: &[(&str, &str, &[&str])] = &[
     ("fixtures/ccms", "", DATA),
@@ -50,14 +53,51 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
+/// A document in YAML.
+fn read(file: &Path) -> Result<Value, Box<dyn Error>> {
+    let document = serde_saphyr::from_str(&fs::read_to_string(file)?);
+    Ok(document.map_err(|error| format!("{}: {error}", file.display()))?)
+}
+
+/// The changes of the framework, by name.
+struct Changes(BTreeMap<String, Value>);
+
+impl Changes {
+    fn of(contract: &Path) -> Result<Changes, Box<dyn Error>> {
+        let file = contract.join(CHANGES);
+        let mut changes = BTreeMap::new();
+        for change in read(&file)?.as_array().into_iter().flatten() {
+            changes.insert(text(change, "name", &file)?.to_owned(), change.clone());
+        }
+        Ok(Changes(changes))
+    }
+
+    /// The change from which a claim applies, as Rust code: its own, or that of its row.
+    fn since(&self, row: &Value, claim: &Value, file: &Path) -> Result<String, Box<dyn Error>> {
+        let own = claim.get("since").is_some();
+        let of = if own { claim } else { row };
+        let Some(name) = of["since"].as_str() else { return Ok("None".to_owned()) };
+        let change =
+            self.0.get(name).ok_or_else(|| format!("{}: no change '{name}' in {CHANGES}", file.display()))?;
+        let version = text(change, "version", file)?;
+        let minor = version.strip_prefix("1.").and_then(|minor| minor.parse::<u32>().ok());
+        let minor = minor.ok_or_else(|| format!("{CHANGES}: '{version}' is not a version such as 1.36"))?;
+        let before = match of["before"].as_str() {
+            Some(what) => format!("Before::Otherwise({what:?})"),
+            None => "Before::NotJudged".to_owned(),
+        };
+        let (what, older) = (text(change, "change", file)?, text(change, "older", file)?);
+        Ok(format!("Some(Since {{ minor: {minor}, what: {what:?}, older: {older:?}, before: {before} }})"))
+    }
+}
+
 /// The claims of the contract as Rust code, sorted by the ids of their checks.
 fn claims(contract: &Path) -> Result<String, Box<dyn Error>> {
     let mut files = Vec::new();
     collect(contract, DATA, &mut files)?;
-    let mut claims = BTreeMap::new();
+    let (mut claims, changes) = (BTreeMap::new(), Changes::of(contract)?);
     for file in files {
-        let document = serde_saphyr::from_str(&fs::read_to_string(&file)?);
-        let document: Value = document.map_err(|error| format!("{}: {error}", file.display()))?;
+        let document = read(&file)?;
         // Files without rows describe the rows of others.
         for row in document["rows"].as_array().into_iter().flatten().filter(|row| row.is_object()) {
             let id = text(row, "id", &file)?;
@@ -69,9 +109,10 @@ fn claims(contract: &Path) -> Result<String, Box<dyn Error>> {
                 let framework_only =
                     if claim["level"].is_string() { &claim["framework"] } else { &row["framework"] };
                 let framework_only = framework_only.as_bool().unwrap_or(false);
+                let since = changes.since(row, claim, &file)?;
                 let entry = format!(
                     "    Claim {{ check: {check:?}, title: {title:?}, level: Level::{level}, \
-                     framework_only: {framework_only}, source: {source:?} }},\n"
+                     framework_only: {framework_only}, since: {since}, source: {source:?} }},\n"
                 );
                 if claims.insert(check.clone(), entry).is_some() {
                     return Err(format!("{}: duplicate claim {check}", file.display()).into());

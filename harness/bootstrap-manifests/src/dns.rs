@@ -1,7 +1,7 @@
 //! Cluster DNS as kubeadm installs it, and whether a CCM needs it: does it reach its cloud by name or by address?
 
 use crate::aliases::aliases;
-use crate::manifest::{Node, Objects, Place, Value};
+use crate::manifest::{Node, Object, Objects, Place, Value};
 use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind};
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -29,6 +29,7 @@ pub fn coredns() -> Workload {
         tolerations_place: place.clone(),
         node_selector: vec![(String::from("kubernetes.io/os"), String::from("linux"), place.clone())],
         node_affinity: None,
+        preferred_nodes: Vec::new(),
         affinity_place: place.clone(),
         near: Vec::new(),
         apart: Vec::new(),
@@ -48,6 +49,7 @@ pub fn coredns() -> Workload {
         pod_ip: Vec::new(),
         storage: Vec::new(),
         mounts_cni: false,
+        files_of_control_planes: Vec::new(),
         node_name: None,
         spread: Vec::new(),
         scheduler: None,
@@ -56,6 +58,39 @@ pub fn coredns() -> Workload {
         conditions: Vec::new(),
         refused: Vec::new(),
     }
+}
+
+/// Whether an object is a part of kubeadm's CoreDNS, which kubectl adds to what is there.
+pub fn is_patch(object: &Object) -> bool {
+    let containers = object.node.at(&["spec", "template", "spec", "containers"]);
+    object.kind == "Deployment"
+        && (object.namespace.as_str(), object.name.as_str()) == ("kube-system", "coredns")
+        && object.api_version == "apps/v1"
+        && containers.is_none()
+}
+
+/// CoreDNS with the fields of a patch: lists replace those of kubeadm, maps are added to them.
+pub(crate) fn patched(patch: Workload, object: &Object) -> Workload {
+    let spec = object.node.at(&["spec", "template", "spec"]);
+    let has = |field: &str| spec.is_some_and(|spec| spec.get(field).is_some());
+    let mut dns =
+        Workload { object: patch.object, place: patch.place, spec_place: patch.spec_place, ..coredns() };
+    if object.node.at(&["spec", "replicas"]).is_some() {
+        (dns.replicas, dns.replicas_place) = (patch.replicas, patch.replicas_place);
+    }
+    if has("tolerations") {
+        (dns.tolerations, dns.tolerations_place) = (patch.tolerations, patch.tolerations_place);
+    }
+    if has("affinity") {
+        (dns.node_affinity, dns.affinity_place) = (patch.node_affinity, patch.affinity_place);
+        (dns.near, dns.apart) = (patch.near, patch.apart);
+    }
+    if has("hostNetwork") {
+        (dns.host_network, dns.host_network_place) = (patch.host_network, patch.host_network_place);
+    }
+    dns.node_selector.retain(|(key, ..)| patch.node_selector.iter().all(|(own, ..)| own != key));
+    dns.node_selector.extend(patch.node_selector);
+    dns
 }
 
 /// Whether the CCMs reach their cloud by a DNS name: yes if any of their URLs has one, no if all have addresses, `None`
@@ -123,7 +158,7 @@ fn texts(node: Option<&Node>, found: &mut impl FnMut(&str)) {
 }
 
 /// The hosts of all URLs in a text.
-fn hosts_in(text: &str) -> Vec<String> {
+pub(crate) fn hosts_in(text: &str) -> Vec<String> {
     let mut hosts = Vec::new();
     for part in text.split("://").skip(1) {
         let end = part.find(|c: char| matches!(c, '/' | '"' | '\'' | ',' | '?' | '#') || c.is_whitespace());

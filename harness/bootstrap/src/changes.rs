@@ -102,7 +102,7 @@ pub(crate) fn candidates(model: &Model, state: &State) -> BTreeSet<Change> {
         workload_of(change).is_none_or(|w| {
             let workload = &model.set.workloads[w as usize];
             workload.object.is_some() && workload.role != bootstrap_manifests::workload::Role::Other
-                || behind(model, w)
+                || model.set.backends().contains(&(w as usize))
         })
     };
     let open = model.rules.iter().filter(|rule| !state.holds(rule.head)).flat_map(|rule| &rule.body);
@@ -110,11 +110,6 @@ pub(crate) fn candidates(model: &Model, state: &State) -> BTreeSet<Change> {
         .filter_map(|premise| premise.change.clone())
         .filter(ours)
         .collect()
-}
-
-fn behind(model: &Model, w: u32) -> bool {
-    let hooks = model.set.webhooks.iter().filter_map(|hook| hook.backends.as_ref());
-    hooks.flatten().any(|backend| *backend == w as usize)
 }
 
 fn workload_of(change: &Change) -> Option<u32> {

@@ -152,7 +152,7 @@ fn whose(party: Party) -> &'static str {
 }
 
 fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
-    let mut text = format!("{}  {}\n\n", row.id, row.level_in_words());
+    let mut text = format!("{}  {}\n\n", row.id, row.level_in_words(contract));
     text.push_str(&labelled("required:", &row.requires));
     text.push_str(&labelled("why:", &row.why));
     text.push_str(&labelled(
@@ -242,7 +242,7 @@ fn of_check(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     if !needs.is_empty() {
         text.push_str(&labelled("  needs:", &needs.join(", ")));
     }
-    if let Some(since) = &check.since {
+    if let Some(since) = &check.claim.since {
         text.push_str(&labelled("  since:", &since.to_string()));
     }
     text.push_str(&labelled("  runs:", &format!("{isolation}{takes}")));

@@ -132,7 +132,7 @@ impl Listed {
                     "id": check.id.as_str(), "level": check.claim.level, "title": check.claim.title, "suite": suite.name,
                     "source": check.claim.source, "needs": needs(check), "sharing": check.isolation,
                     "frameworkOnly": check.claim.framework_only, "takesSeconds": check.takes_s,
-                    "since": check.since.map(|since| since.to_string()),
+                    "since": check.claim.since.map(|since| since.to_string()),
                     "profiles": of(check.id.as_str()),
                 })
             })

@@ -144,8 +144,6 @@ pub struct Check<Cx: 'static> {
     pub hangs: bool,
     /// What the API server must serve.
     pub served: Served,
-    /// The framework's version from which the claim applies; `None`: all versions.
-    pub since: Option<Since>,
     /// Whether it blocks a loop of the CCM that processes all objects one after the other, however many workers there
     /// are.
     pub holds_up: bool,
@@ -202,7 +200,8 @@ impl<Cx: 'static> Check<Cx> {
         source: &'static str,
         run: for<'a> fn(&'a Cx) -> Body<'a>,
     ) -> Check<Cx> {
-        let claim = Claim { check: id, title, level: Level::Must, framework_only: false, source };
+        let claim =
+            Claim { check: id, title, level: Level::Must, framework_only: false, since: None, source };
         Check::new(CheckId::new(id), claim, Run::Body(run))
     }
 
@@ -217,7 +216,6 @@ impl<Cx: 'static> Check<Cx> {
             facilities: Facilities::of(SEEN),
             hangs: false,
             served: Served::Always,
-            since: None,
             holds_up: false,
             next_to: None,
             takes_s: 0,

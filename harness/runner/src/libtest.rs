@@ -45,6 +45,9 @@ impl Judging for Libtest {
                     let session = lanes[turn.lane()].clone();
                     let hold = Hold::in_order(one.check.isolation);
                     let entry = handle.block_on(run_one(&lanes, session.clone(), &one, hold));
+                    if session.gone().is_some() {
+                        turn.loses_its_lane();
+                    }
                     if turn.ends_the_work_of_its_lane() {
                         // Checks of the whole run expect the CCM there. If it does not start, that is reported then.
                         let returns = session.unless_interrupted(session.ensure_ccm(Form::Replicas));

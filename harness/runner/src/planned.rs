@@ -10,6 +10,7 @@ use harness_core::check::{Before, Isolation, Level, Since};
 use harness_core::events::{PlannedCheck, Skipped};
 use harness_core::ledger::{Entry, Outcome, SkipReason};
 use harness_testkit::{Check, Suite};
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 /// One check of a run, and whether it is judged.
@@ -136,13 +137,18 @@ pub fn of_contract(suites: &[Suite]) -> impl Iterator<Item = &'static Check> {
 
 /// The framework change on which a check's claim is based, if the declared framework is older.
 fn older_than(check: &Check, framework: Framework) -> Option<Since> {
-    check.since.filter(|since| !framework.has(since.minor))
+    check.claim.since.filter(|since| !framework.has(since.minor))
 }
 
-/// Differences between what is expected of a CCM of this framework and of one of the newest, one sentence for each check.
+/// Differences between what is expected of a CCM of this framework and of one of the newest, one text for each change.
 pub(super) fn framework_notes(suites: &[Suite], framework: Framework) -> Vec<String> {
-    let older = of_contract(suites).filter_map(|check| Some((check.id, older_than(check, framework)?)));
-    older.map(|(id, since)| format!("{id} holds since {since}")).collect()
+    let mut changes: BTreeMap<Since, Vec<&str>> = BTreeMap::new();
+    for check in of_contract(suites) {
+        if let Some(since) = older_than(check, framework) {
+            changes.entry(since).or_default().push(check.id.as_str());
+        }
+    }
+    changes.into_iter().map(|(since, checks)| format!("{since} Checks: {}.", checks.join(", "))).collect()
 }
 
 /// The checks that will run.

@@ -26,7 +26,10 @@ impl<Wanted: Fn(&str) -> bool> Judging for Quiet<Wanted> {
                     let turn = turns.wait_for(*step);
                     let session = stand.lanes[turn.lane()].clone();
                     let hold = Hold::in_order(one.check.isolation);
-                    stand.handle.block_on(run_one(stand.lanes, session, one, hold));
+                    stand.handle.block_on(run_one(stand.lanes, session.clone(), one, hold));
+                    if session.gone().is_some() {
+                        turn.loses_its_lane();
+                    }
                 });
             }
         });

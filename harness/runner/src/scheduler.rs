@@ -24,6 +24,16 @@ struct Waiting {
     left: usize,
     /// The lane that runs it.
     lane: Option<usize>,
+    /// Whether one of its checks has begun.
+    begun: bool,
+}
+
+impl Waiting {
+    /// Whether another lane can run the checks that have not begun. Checks of one crash wait for each other, so their
+    /// step is not divided.
+    fn can_move(&self) -> bool {
+        self.kind == Kind::Shared || !self.begun
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -36,6 +46,8 @@ struct Lane {
     cold: bool,
     /// The number of free slots in it.
     free: usize,
+    /// Whether its environment is gone.
+    lost: bool,
 }
 
 /// A check's turn; dropping it ends the check.
@@ -58,7 +70,14 @@ impl Turn<'_> {
         drop(self);
         let state = turns.lock();
         // A lane that starts no step now starts none of another kind later.
-        state.lanes[lane].at.is_none() && state.next(Kind::Last).is_some()
+        !state.lanes[lane].lost && state.lanes[lane].at.is_none() && state.next(Kind::Last).is_some()
+    }
+
+    /// Reports that the environment of its lane is gone. Other lanes then run what is left: a check in this lane would
+    /// end at once, and so would all others, one after the other.
+    pub(super) fn loses_its_lane(&self) {
+        self.turns.lock().lose(self.lane);
+        self.turns.changed.notify_all();
     }
 }
 
@@ -69,9 +88,7 @@ impl Drop for Turn<'_> {
         *free = free.saturating_add(1);
         state.steps[self.step].left -= 1;
         if state.steps[self.step].left == 0 {
-            let lane = &mut state.lanes[self.lane];
-            let ended = if lane.crowding == Some(self.step) { &mut lane.crowding } else { &mut lane.at };
-            *ended = None;
+            state.leave(self.step);
             state.take_steps();
         }
         drop(state);
@@ -83,7 +100,7 @@ impl State {
     /// Lets every idle lane start a step.
     fn take_steps(&mut self) {
         for lane in 0..self.lanes.len() {
-            if self.lanes[lane].at.is_some() {
+            if self.lanes[lane].at.is_some() || !self.is_usable(lane) {
                 continue;
             }
             let Some(step) = self.next_for(lane) else { continue };
@@ -94,9 +111,44 @@ impl State {
         let share = self.steps.iter().any(|step| step.kind == Kind::Shared && step.left > 0);
         let crowded = self.lanes.iter().any(|lane| lane.crowding.is_some());
         if let Some(step) = self.next(Kind::Crowding).filter(|_| !share && !crowded) {
-            self.steps[step].lane = Some(0);
-            self.lanes[0].crowding = Some(step);
+            let lane = self.first_lane();
+            self.steps[step].lane = Some(lane);
+            self.lanes[lane].crowding = Some(step);
         }
+    }
+
+    /// Takes this lane out of use, and lets others run what is left of its steps. The last lane stays in use: the
+    /// remaining checks end there, with the reason.
+    fn lose(&mut self, lane: usize) {
+        if std::mem::replace(&mut self.lanes[lane].lost, true) || !self.lanes.iter().any(|lane| !lane.lost) {
+            return;
+        }
+        let at = [self.lanes[lane].at, self.lanes[lane].crowding];
+        for step in at.into_iter().flatten() {
+            if self.steps[step].can_move() {
+                self.leave(step);
+                self.steps[step].lane = None;
+            }
+        }
+        self.take_steps();
+    }
+
+    /// Frees the lane of a step.
+    fn leave(&mut self, step: usize) {
+        for lane in &mut self.lanes {
+            lane.at = lane.at.filter(|at| *at != step);
+            lane.crowding = lane.crowding.filter(|at| *at != step);
+        }
+    }
+
+    /// Whether a lane may start steps: its environment is there, or no lane's is.
+    fn is_usable(&self, lane: usize) -> bool {
+        !self.lanes[lane].lost || self.lanes.iter().all(|lane| lane.lost)
+    }
+
+    /// The first lane that may start steps: the one in which checks share the cluster.
+    fn first_lane(&self) -> usize {
+        (0..self.lanes.len()).find(|lane| self.is_usable(*lane)).unwrap_or(0)
     }
 
     /// The first step of this kind that no lane has started.
@@ -108,7 +160,7 @@ impl State {
     fn next_for(&self, lane: usize) -> Option<usize> {
         let next = |kind: Kind| self.next(kind);
         let first_of_all = self.lanes.len() == 1 && next(Kind::Cold).is_some();
-        let shared = next(Kind::Shared).filter(|_| lane == 0 && !first_of_all);
+        let shared = next(Kind::Shared).filter(|_| lane == self.first_lane() && !first_of_all);
         let kinds = match self.lanes[lane].cold {
             true => [Kind::Cold, Kind::Apart],
             false => [Kind::Apart, Kind::Cold],
@@ -126,8 +178,11 @@ impl State {
 impl Scheduler {
     /// Turns for checks in this arrangement and number of lanes (at least one), each with this many slots (at least one).
     pub(super) fn of(arranged: &Arrangement, lanes: usize, at_once: usize) -> Scheduler {
-        let mut steps: Vec<Waiting> =
-            arranged.steps.iter().map(|step| Waiting { kind: step.kind, left: 0, lane: None }).collect();
+        let mut steps: Vec<Waiting> = arranged
+            .steps
+            .iter()
+            .map(|step| Waiting { kind: step.kind, left: 0, lane: None, begun: false })
+            .collect();
         arranged.of.iter().for_each(|step| steps[*step].left += 1);
         let lanes = lanes.max(1);
         let shares = lanes > 1 && steps.iter().any(|step| step.kind == Kind::Shared);
@@ -139,6 +194,7 @@ impl Scheduler {
             crowding: None,
             cold: cold.contains(&number),
             free: at_once.max(1),
+            lost: false,
         };
         let mut state = State { steps, lanes: (0..lanes).map(lane).collect() };
         state.take_steps();
@@ -151,6 +207,7 @@ impl Scheduler {
         loop {
             if let Some(lane) = state.lane_for(step) {
                 state.lanes[lane].free -= 1;
+                state.steps[step].begun = true;
                 return Turn { turns: self, step, lane };
             }
             state = self.changed.wait(state).expect("no holder of this lock panics");
@@ -246,6 +303,46 @@ mod tests {
         assert_eq!(ends(2, &[(Apart, 1), (Apart, 1)]), (false, Some(false)), "nothing judges the whole run");
         assert!(!ends(2, &[(Apart, 1), (Apart, 1), (Apart, 1), (Last, 1)]).0, "it has another step");
         assert_eq!(ends(1, &[(Apart, 1), (Last, 1)]), (false, None));
+    }
+
+    #[test]
+    fn other_lanes_run_what_a_lost_lane_leaves() {
+        use Kind::{Apart, Last, Shared};
+        let arranged = arranged(&[(Shared, 3), (Apart, 2), (Apart, 1), (Last, 1)]);
+        let turns = Scheduler::of(&arranged, 2, 1);
+        let (shared, apart) = (turns.wait_for(0), turns.wait_for(1));
+        assert_eq!((shared.lane(), apart.lane()), (0, 1));
+        shared.loses_its_lane();
+        assert!(!shared.ends_the_work_of_its_lane(), "nothing is done there any more");
+        assert_eq!(turns.lock().lane_for(0), None, "the other lane is at its own step");
+        drop(apart);
+        let apart = turns.wait_for(1);
+        drop(apart);
+        // The rest of what shares a cluster, then the other step.
+        for step in [0, 0, 2] {
+            assert_eq!(turns.wait_for(step).lane(), 1);
+        }
+        assert_eq!(turns.wait_for(3).lane(), 1);
+    }
+
+    #[test]
+    fn a_step_that_has_begun_ends_in_its_lane_and_the_last_lane_stays_in_use() {
+        use Kind::Apart;
+        let arranged = arranged(&[(Apart, 2), (Apart, 1), (Apart, 1)]);
+        let turns = Scheduler::of(&arranged, 2, 1);
+        let (one, other) = (turns.wait_for(0), turns.wait_for(1));
+        one.loses_its_lane();
+        let lost = one.lane();
+        drop(one);
+        assert_eq!(turns.wait_for(0).lane(), lost, "its checks may wait for each other");
+        other.loses_its_lane();
+        drop(other);
+        assert_eq!(
+            turns.lock().lanes.iter().filter(|lane| lane.at == Some(2)).count(),
+            1,
+            "it ends somewhere"
+        );
+        drop(turns.wait_for(2));
     }
 
     #[test]

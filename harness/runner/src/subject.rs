@@ -155,7 +155,7 @@ pub fn golden(suites: &[Suite]) -> Golden {
         suite: suite.name.to_owned(),
         level: check.claim.level,
         framework: check.claim.framework_only,
-        since: check.since.filter(|since| since.before == Before::NotJudged).map(|since| since.minor),
+        since: check.claim.since.filter(|since| since.before == Before::NotJudged).map(|since| since.minor),
         title: check.claim.title.to_owned(),
     };
     let profiles = Contract::built_in().map(|contract| contract.profiles).unwrap_or_default();

@@ -30,8 +30,11 @@ const AWAY_AFTER: Duration = Duration::from_millis(1500);
 /// A silence of at least this length is recorded: too short to fail a check's wait, but long enough for a leader that
 /// must renew its Lease within seconds.
 const SILENT_AFTER: Duration = Duration::from_secs(2);
-/// A component that has not answered for this long is gone, not just away: longer than any restart by a check.
-const GONE_AFTER: Duration = Duration::from_secs(30);
+/// A cloud that has not answered for this long is gone, not just away.
+const CLOUD_GONE_AFTER: Duration = Duration::from_secs(30);
+/// The same for an API server. Its kubelet restarts it, with pauses of up to 20 s after the first exits, and on a busy
+/// machine a start takes half a minute.
+const SERVER_GONE_AFTER: Duration = Duration::from_secs(120);
 
 /// How long after an absence a process may still exit because of it: until its Lease has expired and its kubelet has
 /// reported the exit.
@@ -75,10 +78,9 @@ impl EnvironmentWatch {
     ) -> EnvironmentWatch {
         let (gone, why) = (CancellationToken::new(), Arc::new(OnceLock::new()));
         let (is_gone, reason) = (gone.clone(), why.clone());
-        let server = Part::new("the API server", Some(SLOW_FROM));
-        let other = Part::new("the API server of the management cluster", Some(SLOW_FROM));
-        // The time for receiving all calls of a busy cloud does not depend on the machine's speed.
-        let part = Part::new("the cloud", None);
+        let server = Part::server("the API server");
+        let other = Part::server("the API server of the management cluster");
+        let part = Part::cloud();
         let servers = served.iter().map(|_| server.clone()).chain(management.iter().map(|_| other.clone()));
         let parts = servers.chain([part.clone()]).collect();
         let task = tokio::spawn(async move {
@@ -225,6 +227,8 @@ struct Part {
     silences: Mutex<Vec<Silence>>,
     /// The answer time above which it counts as slow, if answer times are significant.
     slow_from: Option<Duration>,
+    /// The time without an answer after which it is gone.
+    gone_after: Duration,
     /// The times and durations of its last answers, oldest first.
     answers: Mutex<VecDeque<(Instant, Duration)>>,
     /// The number of futures that keep it away on purpose.
@@ -252,11 +256,21 @@ impl Drop for Meant<'_> {
 }
 
 impl Part {
-    fn new(who: &'static str, slow_from: Option<Duration>) -> Arc<Part> {
+    /// An API server.
+    fn server(who: &'static str) -> Arc<Part> {
+        Part::new(who, Some(SLOW_FROM), SERVER_GONE_AFTER)
+    }
+
+    /// The cloud. The time for receiving all calls of a busy cloud does not depend on the machine's speed.
+    fn cloud() -> Arc<Part> {
+        Part::new("the cloud", None, CLOUD_GONE_AFTER)
+    }
+
+    fn new(who: &'static str, slow_from: Option<Duration>, gone_after: Duration) -> Arc<Part> {
         let heard = watch::Sender::new((0, Instant::now()));
         let (silences, answers) = (Mutex::default(), Mutex::default());
         let meant = AtomicUsize::new(0);
-        Arc::new(Part { who, heard, hurry: Notify::new(), silences, slow_from, answers, meant })
+        Arc::new(Part { who, heard, hurry: Notify::new(), silences, slow_from, gone_after, answers, meant })
     }
 
     /// Monitors forever; returns a message when it has not answered for too long.
@@ -278,7 +292,7 @@ impl Part {
                 Err(_) if self.is_meant_to_be_away() => {
                     _ = self.heard.send_replace((answers_so_far, Instant::now()))
                 }
-                Err(why) if last.elapsed() >= GONE_AFTER => {
+                Err(why) if last.elapsed() >= self.gone_after => {
                     return format!(
                         "{} has not answered for {} s: {why}",
                         self.who,

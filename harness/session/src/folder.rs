@@ -359,7 +359,7 @@ mod tests {
         assert!(matches!(RunDir::liveness(&link), Liveness::Unknown(_)));
         let bare = parent.path().join("ccm-conformance-z");
         std::fs::create_dir(&bare).expect("a folder");
-        assert!(matches!(RunDir::liveness(&bare), Liveness::Unknown(why) if why.contains("in creation")));
+        assert!(matches!(RunDir::liveness(&bare), Liveness::Unknown(why) if why.contains("being created")));
         age(&bare);
         assert_eq!(RunDir::liveness(&bare), Liveness::Gone);
         assert!(!bare.join(OWNER_LOCK).exists());

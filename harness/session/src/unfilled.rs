@@ -1,5 +1,5 @@
 //! Slips in manifests that a run shows late: a placeholder that nothing fills in, and a CCM that does not learn where its
-//! cloud is.
+//! cloud is or has no credential for it.
 
 use crate::ccm::{Manifests, key_of, mentions, pod_spec};
 use harness_config::{CloudSource, Lease, OWN_PLACEHOLDERS, Profile, nearest};
@@ -11,11 +11,14 @@ const MORE: [&str; 2] = ["CLUSTER_CIDR", "CLOUD_HTTP_PROXY"];
 /// Placeholders with the address of the cloud, or a part of it.
 const ADDRESS: [&str; 3] = ["CLOUD_ENDPOINT", "CLOUD_HOST", "CLOUD_HTTP_PROXY"];
 
+/// The placeholder with the credential for the cloud.
+const TOKEN: &str = "CLOUD_TOKEN";
+
 /// The value that `init` gives a placeholder that it cannot know.
 pub const TO_DO: &str = "TODO";
 
 /// Warnings for the user about a profile and its manifests, in whole sentences: placeholders that nothing fills in, another
-/// Lease than the profile's, and a cloud whose address the CCM does not learn.
+/// Lease than the profile's, and a cloud whose address or credential the CCM does not learn.
 pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
     let mut warnings: Vec<String> = unknown_placeholders(profile, manifests)
         .iter()
@@ -40,6 +43,14 @@ pub fn unfilled(profile: &Profile, manifests: &Manifests) -> Vec<String> {
         warnings.push(format!(
             "the CCM does not learn where its cloud is: neither the manifests nor 'environment' in {} contain \
              ${{CLOUD_ENDPOINT}}; write it where the CCM reads the address of the cloud's API{unless}",
+            profile.file.display()
+        ));
+    }
+    // Other clouds may accept a credential that the manifests contain.
+    if matches!(profile.cloud, CloudSource::Dialect(_)) && !is_used(profile, manifests, TOKEN) {
+        warnings.push(format!(
+            "the CCM gets no credential for its cloud: neither the manifests nor 'environment' in {} contain ${{{TOKEN}}}; write it \
+             where the CCM reads its credential, in a Secret under 'stringData'",
             profile.file.display()
         ));
     }
@@ -159,6 +170,11 @@ mod tests {
 
     /// The warnings for a CCM with this in a ConfigMap and as an argument, and a profile with these additional lines.
     fn warnings(url: &str, argument: &str, more: &str) -> Vec<String> {
+        warnings_with("${CLOUD_TOKEN}", url, argument, more)
+    }
+
+    /// The same with this credential.
+    fn warnings_with(token: &str, url: &str, argument: &str, more: &str) -> Vec<String> {
         let folder = tempfile::tempdir().expect("a folder");
         let profile = format!(
             "apiVersion: ccm-conformance/v1\nkind: Profile\nname: acme\nimage: {{command: reference-ccm}}\n\
@@ -170,7 +186,7 @@ mod tests {
         }
         let file = Some(folder.path().display().to_string());
         let plan = plan(&Source::Defaults, RunFile { profile: file, ..RunFile::default() }).expect("a plan");
-        let container = json!({"name": "c", "args": [argument], "env": [{"name": "MODE", "value": "x"}]});
+        let container = json!({"name": "c", "args": [argument], "env": [{"name": "MODE", "value": token}]});
         let documents = vec![
             json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "where"}, "data": {"url": url}}),
             json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "ccm"}, "spec": {"containers": [container]}}),
@@ -197,6 +213,24 @@ mod tests {
         assert_eq!(of(flag, "lease: {namespace: kube-system, name: acme}\n"), None);
         assert_eq!(of("--leader-elect-resource-name=cloud-controller-manager", ""), None);
         assert_eq!(of("--leader-elect=true", ""), None);
+    }
+
+    #[test]
+    fn a_ccm_without_a_credential_for_a_fake_cloud_is_reported() {
+        let without = warnings_with("secret", "${CLOUD_ENDPOINT}", "--v=2", "");
+        assert!(
+            matches!(without.as_slice(), [one] if one.contains("'environment' in profile.yaml contain ${CLOUD_TOKEN}")),
+            "{without:?}"
+        );
+        let environment = "environment: {ACME_TOKEN: '${CLOUD_TOKEN}'}\n";
+        assert_eq!(warnings_with("secret", "${CLOUD_ENDPOINT}", "--v=2", environment), [""; 0]);
+        let driver = "providerId: {format: 'acme://{id}'}\n\
+                      cloud: {driver: {command: [sh, '${DRIVER_LISTEN}', '${DRIVER_TOKEN_FILE}']}}\n";
+        assert_eq!(
+            warnings_with("secret", "${CLOUD_ENDPOINT}", "--v=2", driver),
+            [""; 0],
+            "it may accept it"
+        );
     }
 
     #[test]

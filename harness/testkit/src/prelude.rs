@@ -22,8 +22,8 @@ pub use crate::{
     uninitialised, uninitialized, unless_it_ends, warns,
 };
 pub use harness_core::check::{
-    Before, Blocker, Body, Capability, CheckError, CheckId, Environment, Facility, Party, SubjectName,
-    Verdict, Violation, assert_unique_ids,
+    Blocker, Body, Capability, CheckError, CheckId, Environment, Facility, Party, SubjectName, Verdict,
+    Violation, assert_unique_ids,
 };
 pub use harness_core::probe::{
     Matcher, Observation, Observed, ReadError, ReadSource, both, gone, holds, matcher, pause, poll, present,

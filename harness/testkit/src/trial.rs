@@ -1,11 +1,11 @@
 //! Runs one CCM process with flags of a check: what it refuses, what it logs, what it does not do.
 
-use super::tried::{Tried, never_ran};
+use super::tried::{Tried, is_up, never_ran};
 use super::undo_steps::Undo;
 use super::{Account, CheckCx, Grant, Right, SecurePort, Subject};
 use harness_clouds::Entry;
 use harness_core::check::{Blocker, Capability, CheckError, SubjectName, chain};
-use harness_core::probe::{Observed, ReadError, ReadSource, poll};
+use harness_core::probe::{Observation, Observed, ReadError, ReadSource, poll};
 use harness_session::ccm::{KUBECONFIG, ObjectKey, Rendered, key_of, last_lines, mentions, unrecoverable};
 use harness_session::suffix;
 use k8s_openapi::api::core::v1::Pod;
@@ -20,6 +20,9 @@ const SHOWN_LINES: usize = 12;
 
 /// How long a check may wait for a trial at most; far longer than any limit of a check.
 const LONGEST_WAIT: Duration = Duration::from_secs(3600);
+
+/// How often the container runtime may fail to start a trial's program, before the check judges anything.
+const ATTEMPTS: u32 = 3;
 
 /// How often a trial's Pod is looked at while a check waits for something else.
 const LOOKED_AT_EVERY: Duration = Duration::from_millis(50);
@@ -130,6 +133,22 @@ impl<'a> Trial<'a> {
             Ok(ended) => ended,
             Err::<_, ReadError>(_) => std::future::pending().await,
         }
+    }
+
+    /// Waits until a kubelet has started its process, which may take a busy one longer than a CCM has for its work. If that
+    /// does not happen, the check's next wait says why.
+    async fn has_begun(&self) -> Result<(), CheckError> {
+        let begun = async |seen: &mut String| {
+            let pod = self.pods().pop();
+            let fails = pod.as_deref().is_some_and(|pod| unrecoverable(pod).is_some());
+            let tried = Tried { pod, leader: None };
+            *seen = tried.observed();
+            let is_up = matches!(is_up().matches(&tried), Observation::Matched(()));
+            Ok::<_, ReadError>((fails || is_up).then_some(()))
+        };
+        let limit = self.cx.limits().start();
+        let _ = poll("its process starts", limit, LOOKED_AT_EVERY, begun).await;
+        Ok(())
     }
 
     fn pods(&self) -> Vec<Arc<Pod>> {
@@ -301,10 +320,22 @@ impl CheckCx {
         arguments: &[&str],
         account: Option<Account>,
     ) -> Result<Trial<'_>, CheckError> {
-        self.session.ccm().apply_rendered(&rendered).await?;
-        self.caught_up(|| self.session.ccm_site().world().pods.find(&pod.namespace, &pod.name).is_some())
-            .await?;
-        Ok(Trial { cx: self, arguments: arguments.join(" "), pod, account, is_as_shipped: false })
+        let ccm = self.session.ccm();
+        let trial = Trial { cx: self, arguments: arguments.join(" "), pod, account, is_as_shipped: false };
+        let mut failed = None;
+        for attempt in 1..=ATTEMPTS {
+            ccm.apply_rendered(&rendered).await?;
+            self.caught_up(|| trial.pods().iter().any(|pod| pod.metadata.uid != failed)).await?;
+            self.session.unless_interrupted(trial.has_begun()).await?;
+            let not_run = trial.pods().into_iter().find(|pod| never_ran(pod).is_some());
+            let Some(not_run) = not_run.filter(|_| attempt < ATTEMPTS) else { break };
+            failed.clone_from(&not_run.metadata.uid);
+            // A kubelet would repeat it for a Pod that is restarted.
+            let is_pod = |document: &&Value| rendered.workloads.contains(&key_of(document));
+            let documents = rendered.documents.iter().filter(is_pod).cloned().collect();
+            ccm.remove_additional(Rendered { documents, ..rendered.clone() }).await?;
+        }
+        Ok(trial)
     }
 
     pub(super) async fn undo_trial(&self, name: &str) -> Result<(), String> {

@@ -21,11 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(6),
     Check::of("ROUTE-01.not-ready", |cx| Box::pin(routes_to_nodes_that_are_not_ready(cx))).needs(ROUTES),
     Check::of("ROUTE-02", |cx| Box::pin(says_that_routes_are_there(cx))).needs(ROUTES),
-    Check::of("ROUTE-02.reason", |cx| Box::pin(takes_the_condition_over(cx))).needs(ROUTES).since(
-        36,
-        "another writer's reason is replaced",
-        Before::NotJudged,
-    ),
+    Check::of("ROUTE-02.reason", |cx| Box::pin(takes_the_condition_over(cx))).needs(ROUTES),
     Check::of("ROUTE-09", |cx| Box::pin(routes_to_both_families(cx)))
         .needs(ROUTES_OF_BOTH_FAMILIES)
         .served_since(21, "Nodes with pod networks of both IP families"),

@@ -3,7 +3,7 @@
 
 use super::delete::restricted;
 use super::edits::EDIT_CALLS;
-use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
+use super::needs::{LB, NODES_BEHIND_LB};
 use super::nodes::{eligible, has_backend, lacks_backend};
 use harness_testkit::prelude::*;
 use serde_json::json;
@@ -27,7 +27,7 @@ static CLAIMS: [Claim; 3] = [
 const fn through_nodes(at: usize) -> Check {
     let id = CheckId::of_claim(ROW, CLAIMS[at].name);
     let check = Check::row(id, |cx, at| Box::pin(keeps_through_nodes(cx, &CLAIMS[at])), at);
-    check.by_calls().needs(NODES_BEHIND_LB).since(28, RESYNC, Before::NotJudged).takes(4)
+    check.by_calls().needs(NODES_BEHIND_LB).takes(4)
 }
 
 pub(super) const CHECKS: &[Check] = &[

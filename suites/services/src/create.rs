@@ -1,6 +1,6 @@
 //! Creation and status (contract SVC-CREATE).
 
-use super::needs::{LB, LB_SCTP, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB, STABLE};
+use super::needs::{LB, LB_SCTP, LB_TO_NODES, LB_UDP, NODES_BEHIND_LB};
 use harness_testkit::prelude::*;
 use k8s_openapi::api::core::v1::{Node, Service};
 use kube::ResourceExt;
@@ -22,11 +22,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-CREATE-05", |cx| Box::pin(has_every_port(cx))).without_machines().needs(LB),
     Check::of("SVC-CREATE-05.udp", |cx| Box::pin(has_udp_port(cx))).without_machines().needs(LB_UDP),
     Check::of("SVC-CREATE-05.sctp", |cx| Box::pin(has_sctp_port(cx))).without_machines().needs(LB_SCTP),
-    Check::of("SVC-CREATE-06", |cx| Box::pin(has_eligible_backends(cx))).needs(NODES_BEHIND_LB).since(
-        27,
-        STABLE,
-        Before::Otherwise("whether a NotReady Node is among them is the framework's and not looked at"),
-    ),
+    Check::of("SVC-CREATE-06", |cx| Box::pin(has_eligible_backends(cx))).needs(NODES_BEHIND_LB),
     Check::of("SVC-CREATE-08", |cx| Box::pin(checks_local_health(cx))).without_machines().needs(LB_TO_NODES),
 ];
 

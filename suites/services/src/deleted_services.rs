@@ -1,6 +1,6 @@
 //! Deleted Services: a leader forgets the Services that it has deleted (contract SVC-DEL-01.forgotten).
 
-use super::needs::{NODES_BEHIND_LB, RESYNC};
+use super::needs::NODES_BEHIND_LB;
 use super::nodes::{has_backend, kept_out};
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
@@ -9,7 +9,6 @@ pub(super) const CHECKS: &[Check] =
     &[Check::of("SVC-DEL-01.forgotten", |cx| Box::pin(forgets_what_is_gone(cx)))
         .by_calls()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         .alone()
         .takes(6)];
 

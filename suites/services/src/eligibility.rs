@@ -12,14 +12,12 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .needs(LB)
         .served_since(21, "Service spec.loadBalancerClass")
-        .since(21, "loadBalancerClass is honoured", Before::NotJudged)
         .takes(46),
     Check::of("SVC-ELIG-02.event", |cx| Box::pin(tells_nothing_of_classed_services(cx)))
         .in_quiet()
         .without_machines()
         .needs(LB)
-        .served_since(21, "Service spec.loadBalancerClass")
-        .since(21, "loadBalancerClass is honoured", Before::NotJudged),
+        .served_since(21, "Service spec.loadBalancerClass"),
     Check::of("SVC-ELIG-04", |cx| Box::pin(leaves_other_types_alone(cx))).by_calls().needs(LB).takes(46),
     Check::of("SVC-ELIG-04.event", |cx| Box::pin(tells_nothing_of_other_types(cx)))
         .in_quiet()

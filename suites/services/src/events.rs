@@ -1,7 +1,7 @@
 //! The Events with which the framework's service controller reports its actions (contract SVC-CREATE-17, SVC-NODES-12,
 //! SVC-DEL-10, SVC-ERR-01).
 
-use super::needs::{LB, LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
+use super::needs::{LB, LB_TO_NODES, NODES_BEHIND_LB};
 use super::nodes::{has_backend, kept_out};
 use harness_testkit::prelude::*;
 
@@ -14,14 +14,12 @@ pub(super) const CHECKS: &[Check] = &[
         .by_calls()
         .in_quiet()
         .without_machines()
-        .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged),
+        .needs(NODES_BEHIND_LB),
     Check::of("SVC-NODES-12.failed", |cx| Box::pin(warns_of_a_failed_update(cx)))
         .by_calls()
         .in_quiet()
         .without_machines()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults]),
     Check::of("SVC-NODES-12.none", |cx| Box::pin(warns_of_no_nodes(cx))).needs(LB_TO_NODES).alone(),
     Check::of("SVC-DEL-10", |cx| Box::pin(tells_of_a_deletion(cx))).in_quiet().without_machines().needs(LB),

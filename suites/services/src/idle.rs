@@ -2,7 +2,7 @@
 //! SVC-NODES-05, -06, -07, SCALE-03; for -10 see [`super::noise`]). While Nodes of other checks come and go,
 //! a write could always have a reason. Therefore these checks run in a calm environment.
 
-use super::needs::{LB, NODES_BEHIND_LB, STABLE};
+use super::needs::{LB, NODES_BEHIND_LB};
 use super::nodes::{eligible, has_backend, of_each_policy};
 use futures::future::{try_join, try_join_all};
 use harness_testkit::prelude::*;
@@ -25,19 +25,16 @@ pub(super) const CHECKS: &[Check] = &[
         .in_quiet()
         .without_machines()
         .needs(NODES_BEHIND_LB)
-        .since(27, STABLE, Before::NotJudged)
         .takes(62),
     Check::of("SVC-NODES-05", |cx| Box::pin(keeps_unready_nodes(cx)))
         .by_calls()
         .in_quiet()
         .needs(NODES_BEHIND_LB)
-        .since(27, STABLE, Before::NotJudged)
         .takes(62),
     Check::of("SVC-NODES-06", |cx| Box::pin(keeps_cordoned_nodes(cx)))
         .by_calls()
         .in_quiet()
         .needs(NODES_BEHIND_LB)
-        .since(27, STABLE, Before::NotJudged)
         .takes(62),
     Check::of("SCALE-03", |cx| Box::pin(rests_when_all_is_done(cx)))
         .by_calls()

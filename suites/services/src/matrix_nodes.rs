@@ -1,7 +1,7 @@
 //! Load balancers follow their Nodes: with each traffic policy, while machines cannot be looked up, when a
 //! new machine takes over a Node's name, and after an edit of their Service (contract SVC-NODES).
 
-use super::needs::{NODES_BEHIND_LB, RESYNC};
+use super::needs::NODES_BEHIND_LB;
 use super::nodes::{eligible, has_backend, lacks_backend, of_each_policy};
 use super::port_parts::{Edit, edit};
 use super::step_fails::FAILING;
@@ -46,24 +46,20 @@ pub(super) const CELLS: [Check; MATRIX.len()] = {
 const fn of_cell(at: usize) -> Check {
     let id = CheckId::of_claim(MATRIX[at].row, MATRIX[at].claim);
     let check = Check::row(id, |cx, at| Box::pin(follows(cx, &MATRIX[at])), at);
-    check.needs(NODES_BEHIND_LB).since(28, RESYNC, Before::NotJudged)
+    check.needs(NODES_BEHIND_LB)
 }
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-NODES-11.machines", |cx| Box::pin(keeps_what_it_cannot_look_up(cx)))
         .by_calls()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults])
         // The fault concerns the look-ups for all Services.
         .alone()
         .takes(8),
-    Check::of("SVC-NODES-17.joins", |cx| Box::pin(keeps_the_edit_as_a_node_joins(cx)))
-        .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged),
+    Check::of("SVC-NODES-17.joins", |cx| Box::pin(keeps_the_edit_as_a_node_joins(cx))).needs(NODES_BEHIND_LB),
     Check::of("SVC-NODES-17.leaves", |cx| Box::pin(keeps_the_edit_as_a_node_leaves(cx)))
-        .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged),
+        .needs(NODES_BEHIND_LB),
 ];
 
 fn service(policy: &'static str) -> ServicePlan {

@@ -16,9 +16,5 @@ pub(super) const LB_TO_NODES: &[Capability] = &[Capability::LoadBalancer, Capabi
 pub(super) const NODES_BEHIND_LB: &[Capability] =
     &[Capability::LoadBalancer, Capability::NodeTargets, Capability::Instances];
 
-/// A feature that framework 1.28 introduced.
-pub(super) const RESYNC: &str = "a providerID that appears re-syncs load balancers";
-/// A feature that framework 1.27 introduced.
-pub(super) const STABLE: &str = "the stable node set";
 /// A finalizer of another client.
 pub(super) const FOREIGN: &str = "example.com/foreign";

@@ -1,7 +1,7 @@
 //! Load balancers follow their Nodes although something is in the way: a failing update, a Node that the
 //! cloud does not know, or no Node at all (contract SVC-NODES, SVC-CREATE-15).
 
-use super::needs::{LB_TO_NODES, NODES_BEHIND_LB, RESYNC};
+use super::needs::{LB_TO_NODES, NODES_BEHIND_LB};
 use super::nodes::{eligible, has_backend, kept_out, lacks_backend, of_each_policy};
 use super::retry::{HELD, broken_names, fails_for};
 use futures::future::{try_join, try_join_all};
@@ -16,18 +16,15 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-NODES-08", |cx| Box::pin(follows_a_late_provider_id(cx)))
         .by_calls()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         // Any other new Node would be a reason for an update.
         .alone(),
     Check::of("SVC-NODES-09", |cx| Box::pin(follows_despite_an_unknown_node(cx)))
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         // A CCM that fails over such a Node would fail in every other check as well.
         .alone(),
     Check::of("SVC-NODES-11", |cx| Box::pin(repeats_a_failed_update(cx, |web| web.cloud().fails())))
         .by_calls()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults])
         // Another Node would cause a repetition of its own.
         .alone()
@@ -37,14 +34,12 @@ pub(super) const CHECKS: &[Check] = &[
     })
     .by_calls()
     .needs(NODES_BEHIND_LB)
-    .since(28, RESYNC, Before::NotJudged)
     .with(&[Facility::Faults, Facility::Settings])
     .alone()
     .takes(17),
     Check::of("SVC-NODES-13", |cx| Box::pin(one_failure_stops_no_other(cx)))
         .by_calls()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults])
         .alone(),
     Check::of("SVC-NODES-15", |cx| Box::pin(leaves_control_planes_out(cx))).needs(NODES_BEHIND_LB),

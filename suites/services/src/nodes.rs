@@ -1,36 +1,25 @@
 //! The set of Nodes behind load balancers (contract SVC-NODES).
 
-use super::needs::{NODES_BEHIND_LB, RESYNC};
+use super::needs::NODES_BEHIND_LB;
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-NODES-01", |cx| Box::pin(adds_new_nodes(cx)))
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, BEFORE)
         // Any other new Node would be a reason for another update. The same applies to the checks below.
         .alone(),
-    Check::of("SVC-NODES-02", |cx| Box::pin(removes_deleted_nodes(cx)))
-        .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, BEFORE)
-        .alone(),
-    Check::of("SVC-NODES-03", |cx| Box::pin(honours_the_exclusion_label(cx)))
-        .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, BEFORE)
-        .alone(),
+    Check::of("SVC-NODES-02", |cx| Box::pin(removes_deleted_nodes(cx))).needs(NODES_BEHIND_LB).alone(),
+    Check::of("SVC-NODES-03", |cx| Box::pin(honours_the_exclusion_label(cx))).needs(NODES_BEHIND_LB).alone(),
     Check::of("SVC-NODES-03.pages", |cx| Box::pin(leaves_them_on_any_page(cx)))
         .by_calls()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, BEFORE)
         .with(&[Facility::Settings])
         .alone(),
     Check::of("SVC-NODES-04", |cx| Box::pin(includes_what_is_not_excluded(cx)))
         .needs(NODES_BEHIND_LB)
-        .since(34, "an exclusion label that reads as false includes", Before::NotJudged)
         .alone(),
 ];
-
-const BEFORE: Before = Before::Otherwise("a Node is excluded by its label until it is initialised");
 
 /// Creates a machine and an eligible Node. The Node is initialised and has its addresses, which the framework
 /// writes last. Whether a Node that becomes ready while a load balancer is being created is found is a claim

@@ -2,7 +2,7 @@
 //! up each time (contract SVC-NODES-10).
 
 use super::idle::{LATE, nothing_is_written, reasons, with_a_backend};
-use super::needs::{NODES_BEHIND_LB, STABLE};
+use super::needs::NODES_BEHIND_LB;
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
 use serde_json::json;
@@ -15,7 +15,6 @@ pub(super) const CHECKS: &[Check] =
         .in_quiet()
         .without_machines()
         .needs(NODES_BEHIND_LB)
-        .since(27, STABLE, Before::NotJudged)
         .takes(62)];
 
 /// How often a Node changes, and how soon the calls that a change causes have come.

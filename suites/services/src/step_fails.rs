@@ -2,7 +2,7 @@
 //! SVC-NODES-11).
 
 use super::delete::{goes, restricted};
-use super::needs::{LB, NODES_BEHIND_LB, RESYNC};
+use super::needs::{LB, NODES_BEHIND_LB};
 use super::nodes::{has_backend, kept_out, of_each_policy};
 use futures::future::try_join_all;
 use harness_testkit::prelude::*;
@@ -36,7 +36,6 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("SVC-NODES-11.look-up", |cx| Box::pin(follows_a_node_after_all(cx)))
         .by_calls()
         .needs(NODES_BEHIND_LB)
-        .since(28, RESYNC, Before::NotJudged)
         .with(&[Facility::Faults])
         .alone()
         .takes(8),

@@ -15,6 +15,7 @@ mod rules;
 mod twice;
 mod versions;
 
+use crate::dns;
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::{WorkloadKind, template_path};
 use embedded_objects::{kinds, schema};
@@ -45,7 +46,7 @@ pub fn answer(objects: &Objects) -> Answer {
 }
 
 fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
-    if objects.unknown_kind(object).is_some() {
+    if objects.unknown_kind(object).is_some() || dns::is_patch(object) {
         return;
     }
     if let Some(right) = versions::instead_of(&object.api_version) {

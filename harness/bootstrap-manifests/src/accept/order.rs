@@ -11,9 +11,22 @@ const BUILT_IN: &[&str] = &["default", "kube-system", "kube-public", "kube-node-
 /// Refuses objects that come too early in their file.
 pub(super) fn check(objects: &Objects, answer: &mut Answer) {
     for (index, object) in objects.all.iter().enumerate() {
-        let refusal = without_namespace(objects, index, object).or_else(|| bare_pod(objects, index, object));
+        let refusal = behind_the_end(objects, index, object)
+            .or_else(|| without_namespace(objects, index, object))
+            .or_else(|| bare_pod(objects, index, object));
         answer.refusals.extend(refusal);
     }
+}
+
+/// An object after a document that is no object (cli-runtime, `StreamVisitor.Visit`).
+fn behind_the_end(objects: &Objects, index: usize, object: &Object) -> Option<Refusal> {
+    let end = *objects.ends.get(&object.source)?;
+    (object.document > end).then(|| Refusal {
+        object: index,
+        place: object.at(),
+        what: format!("kubectl reads the file only up to document {end}, which is no object"),
+        hint: format!("remove document {end}, or give it apiVersion and kind"),
+    })
 }
 
 /// The object of this kind and name, if it comes further down in the same file and nowhere before.

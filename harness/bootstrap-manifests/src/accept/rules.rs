@@ -18,6 +18,10 @@ pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer
     if kind.namespaced && value["metadata"]["namespace"].as_str().unwrap_or_default().is_empty() {
         value["metadata"]["namespace"] = json!(object.namespace);
     }
+    // kubectl leaves it out when it creates an object (cli-runtime, `Helper.CreateWithOptions`).
+    if let Some(metadata) = value["metadata"].as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
     if let Err(status) = created(kind, value) {
         causes(&status, &object.node, |field, what| {
             refuse(index, object, &object.node, (field, "", ""), what, answer);
@@ -94,6 +98,9 @@ fn name(index: usize, object: &Object, answer: &mut Answer) {
     let Some(plain) = kinds::by_kind("v1", "ConfigMap") else { return };
     let mut metadata = object.node.get("metadata").map(Node::json).unwrap_or_default();
     metadata["namespace"] = json!(object.namespace);
+    if let Some(metadata) = metadata.as_object_mut() {
+        metadata.remove("resourceVersion");
+    }
     let value = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata});
     if let Err(status) = created(plain, value) {
         causes(&status, &object.node, |field, what| {

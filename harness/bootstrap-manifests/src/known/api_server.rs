@@ -191,7 +191,7 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
         return Some(Hindrance::new(
             Stage::Work,
             format!(
-                "the API server of a control plane does not listen on port {port} of the loopback address"
+                "the API server of a control plane listens on port 6443, and the kubelet sets port {port}"
             ),
             place,
             String::from("set KUBERNETES_SERVICE_PORT to 6443"),
@@ -211,11 +211,15 @@ pub(super) fn without_connection(objects: &Objects, workload: &Workload) -> Opti
     }
 }
 
-/// The port of the Service, which the kubelet sets, next to a loopback address: nothing listens there.
+/// The port of the Service, which the kubelet sets, next to the address of a Node: nothing listens there.
 fn wrong_port(objects: &Objects, workload: &Workload) -> Option<(&'static str, Place)> {
-    let (Host::Known(host), place) = host_variable(objects, workload)? else { return None };
-    let loopback = is_loopback(&host) && workload.flag("kubeconfig").is_none();
+    let (host, place) = host_variable(objects, workload)?;
+    let of_node = match host {
+        Host::Known(host) => is_loopback(&host),
+        Host::OwnNode => true,
+        Host::Hidden => false,
+    };
     let mut containers = workload.containers.iter().filter(|container| !container.init);
     let set = containers.any(|c| c.env_names.iter().any(|name| name == PORT) || !c.env_from.is_empty());
-    (loopback && !set).then_some(("443", place))
+    (of_node && workload.flag("kubeconfig").is_none() && !set).then_some(("443", place))
 }

@@ -1,7 +1,7 @@
 //! The host and port of the API server in the variables of a container, and what kind of host it is.
 
-use crate::manifest::{Node, Objects, Place};
-use crate::workload::{Workload, spec_path};
+use crate::manifest::{Node, Object, Objects, Place};
+use crate::workload::{Hindrance, Stage, Workload, spec_path};
 
 /// The variable with the port of the API server.
 pub(super) const PORT: &str = "KUBERNETES_SERVICE_PORT";
@@ -93,6 +93,34 @@ pub(super) fn port_variable(workload: &Workload) -> Option<&str> {
 
 pub(super) fn is_loopback(host: &str) -> bool {
     host == "localhost" || host == "::1" || host.starts_with("127.")
+}
+
+/// Whether a Service has no address of its own.
+pub(super) fn is_headless(service: &Object) -> bool {
+    service.node.at(&["spec", "clusterIP"]).and_then(Node::text) == Some("None")
+}
+
+/// The variable with the address of a Service, which the kubelet sets for Pods of its namespace.
+pub(super) fn variable_of(service: &str) -> String {
+    format!("{}_SERVICE_HOST", service.to_uppercase().replace('-', "_"))
+}
+
+/// A variable of a Service that has no address: the kubelet does not set it, and its name stays in the text.
+pub(super) fn unset_variable(objects: &Objects, workload: &Workload) -> Option<Hindrance> {
+    let own = objects.of_kind("Service").filter(|service| service.namespace == workload.namespace);
+    own.filter(|service| is_headless(service)).find_map(|service| {
+        let variable = variable_of(&service.name);
+        let containers = workload.containers.iter().filter(|container| !container.init);
+        let mut values = containers.filter(|own| !own.env_names.contains(&variable)).flat_map(|own| &own.env);
+        let (name, _, place) = values.find(|(_, value, _)| value.contains(&format!("$({variable})")))?;
+        let words = format!(
+            "Service/{} has no address, so nothing replaces $({variable}) in its variable {name}",
+            service.name
+        );
+        let advice =
+            format!("use the name of the Service, or remove 'clusterIP: None' from Service/{}", service.name);
+        Some(Hindrance::new(Stage::Work, words, place.clone(), advice))
+    })
 }
 
 /// Whether only cluster DNS knows the name.

@@ -2,8 +2,9 @@
 
 use super::Assumed;
 use crate::manifest::{Node, Objects};
-use crate::workload::{Condition, Hindrance, Role, Stage, Workload};
+use crate::workload::{Condition, Hindrance, Role, Stage, Workload, seconds};
 use embedded_objects::billionths;
+use embedded_objects::rules::names;
 
 /// How long a boot may wait for a Lease that another client holds, in seconds.
 const LONGEST_WAIT: i64 = 300;
@@ -43,17 +44,18 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
             String::from("set --leader-elect-resource-lock=leases"),
         ));
     }
-    // The Lease has whole seconds, and the API server refuses zero.
-    if let Some((duration, place)) = workload.flag("leader-elect-lease-duration")
-        && is_below_a_second(&duration)
+    if let Some(fault) = durations(workload) {
+        return Some(fault);
+    }
+    if let Some((name, place)) = workload.flag("leader-elect-resource-name")
+        && !name.contains('$')
+        && !names::subdomain(&name).is_empty()
     {
         return Some(Hindrance::new(
             Stage::Work,
-            format!(
-                "--leader-elect-lease-duration={duration} becomes 0 s in the Lease, which the API server refuses"
-            ),
+            format!("the API server refuses a Lease with the name '{name}', so it never becomes the leader"),
             place,
-            String::from("set --leader-elect-lease-duration to one second or more"),
+            String::from("use lower case letters, digits, '-' and '.' in --leader-elect-resource-name"),
         ));
     }
     if namespace == "kube-system" && OF_COMPONENTS.contains(&name.as_str()) {
@@ -90,11 +92,45 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
     ))
 }
 
-/// Whether a duration of Go with one unit is shorter than a second.
-fn is_below_a_second(duration: &str) -> bool {
-    let milliseconds = duration.strip_suffix("ms").and_then(|number| number.parse::<f64>().ok());
-    let seconds = duration.strip_suffix('s').and_then(|number| number.parse::<f64>().ok());
-    milliseconds.is_some_and(|number| number < 1000.0) || seconds.is_some_and(|number| number < 1.0)
+/// The times of an election that it cannot work with (client-go, `NewLeaderElector`): its process exits then.
+fn durations(workload: &Workload) -> Option<Hindrance> {
+    /// The framework's defaults in seconds (component-base config).
+    const DEFAULTS: [(&str, f64); 3] = [
+        ("leader-elect-lease-duration", 15.0),
+        ("leader-elect-renew-deadline", 10.0),
+        ("leader-elect-retry-period", 2.0),
+    ];
+    /// How much longer than the period a retry may take.
+    const JITTER: f64 = 1.2;
+    let set = DEFAULTS.map(|(name, default)| match workload.flag(name) {
+        Some((text, place)) => (seconds(&text), Some(place)),
+        None => (Some(default), None),
+    });
+    // The first that the manifests set.
+    let place = set.iter().find_map(|(_, place)| place.clone())?;
+    let [(Some(lease), _), (Some(renew), _), (Some(retry), _)] = set else { return None };
+    let exits = |words: String, advice: &str| {
+        Some(Hindrance::new(Stage::Work, words, place.clone(), advice.to_owned()))
+    };
+    if lease <= renew {
+        let words = format!(
+            "the process exits, as the duration of its Lease ({lease} s) is not longer than its renew deadline ({renew} s)"
+        );
+        return exits(words, "make --leader-elect-lease-duration longer than --leader-elect-renew-deadline");
+    }
+    if renew <= JITTER * retry {
+        let words = format!(
+            "the process exits, as its renew deadline ({renew} s) is not longer than {JITTER} times its retry period ({retry} s)"
+        );
+        return exits(words, "make --leader-elect-renew-deadline longer than --leader-elect-retry-period");
+    }
+    // The Lease has whole seconds, and the API server refuses zero.
+    if lease < 1.0 {
+        let words =
+            format!("the duration of its Lease ({lease} s) becomes 0 s, which the API server refuses");
+        return exits(words, "set --leader-elect-lease-duration to one second or more");
+    }
+    None
 }
 
 /// The Leases that kubeadm's components have in kube-system: of an API server, the controller manager and the scheduler.
@@ -126,9 +162,18 @@ fn without_room(objects: &Objects, workload: &Workload, namespace: &str) -> Opti
 pub(super) fn shared(workloads: &[Workload], own: usize) -> Option<Condition> {
     let workload = &workloads[own];
     let lease = lease_of(workload).filter(|_| workload.role == Role::Ccm)?;
-    let names = |other: &Workload| other.flag("leader-elect-resource-name").is_some();
+    // A program of the framework has the default name without a flag.
+    let names = |other: &Workload| {
+        ["leader-elect-resource-name", "cloud-provider"].iter().any(|flag| other.flag(flag).is_some())
+    };
+    // One that initialises Nodes as well may have it.
+    let is_rival = |other: &Workload| match other.role {
+        Role::Other => true,
+        Role::Ccm => !other.runs_controller(&["cloud-node", "cloud-node-controller"]),
+        _ => false,
+    };
     let rival = workloads.iter().enumerate().find(|(index, other)| {
-        *index != own && other.role == Role::Other && names(other) && lease_of(other).as_ref() == Some(&lease)
+        *index != own && is_rival(other) && names(other) && lease_of(other).as_ref() == Some(&lease)
     });
     let (_, rival) = rival?;
     let (_, place) =

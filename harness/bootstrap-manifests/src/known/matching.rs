@@ -26,8 +26,12 @@ impl<'n> Rules<'n> {
             let given = texts("operations");
             let resources = texts("resources");
             let named = match resource.split_once('/') {
-                // `*` means all resources but no subresources, `*/*` both.
-                None => lists(&resources, resource) || resources.iter().any(|own| own == "*/*"),
+                // `*` means all resources but no subresources, `*/*` both; `nodes/*` means Nodes as well.
+                None => {
+                    let with_all = format!("{resource}/*");
+                    lists(&resources, resource)
+                        || resources.iter().any(|own| own == "*/*" || *own == with_all)
+                }
                 Some((parent, sub)) => {
                     let ways =
                         [resource.to_owned(), format!("{parent}/*"), format!("*/{sub}"), "*/*".to_owned()];

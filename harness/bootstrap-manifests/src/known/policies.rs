@@ -51,6 +51,8 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
             workload.hindrances.extend(super::authority::unreadable(objects, workload));
             workload.hindrances.extend(super::serving::unwritable(objects, workload));
             workload.conditions.extend(super::address::certificate(objects, workload));
+            workload.conditions.extend(super::rights::lists_by_watching(objects, assumed, workload));
+            workload.conditions.extend(super::proxy::of_api_server(objects, workload));
         }
         if let Some((host, place)) = crate::dns::unknown_to_the_node(objects, workload) {
             let words =
@@ -60,6 +62,7 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
         }
         if workload.role == Role::Ccm {
             workload.hindrances.extend(super::leases::held(objects, assumed, workload));
+            workload.hindrances.extend(super::host::unset_variable(objects, workload));
         }
         let pods =
             counts.iter().filter(|(namespace, _)| *namespace == workload.namespace).map(|(_, n)| n).sum();

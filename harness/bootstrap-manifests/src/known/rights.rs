@@ -3,7 +3,7 @@
 use super::Assumed;
 use super::roles::BuiltIn;
 use crate::manifest::{Node, Object, Objects};
-use crate::workload::Workload;
+use crate::workload::{Condition, Workload};
 use serde::Serialize;
 
 /// What a permission is needed for.
@@ -102,13 +102,31 @@ pub fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ga
         let made = *need == Need::Election && super::leases::lease_exists(objects, workload);
         for verb in verbs.iter().filter(|verb| !(needless || made && **verb == "create")) {
             let home = if *resource == "leases" { lease.as_str() } else { "kube-system" };
-            let granted = rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
-            if !granted {
-                gaps.push(Gap { need: *need, row, group, resource, verb });
+            let may = |verb: &str| rules.iter().any(|rule| rule.grants((group, resource, verb), home, &lock));
+            // Some client libraries read a list by watching; the others depend on it (`lists_by_watching`).
+            let watches = (*resource, *verb) == ("nodes", "list") && may("watch");
+            if !may(verb) {
+                let need = if watches { Need::Other } else { *need };
+                gaps.push(Gap { need, row, group, resource, verb });
             }
         }
     }
     gaps
+}
+
+/// What a program depends on that may watch Nodes, but not list them: since 1.35 client-go fills its caches by a watch that
+/// begins with what is there (`WatchListClient`).
+pub(super) fn lists_by_watching(
+    objects: &Objects,
+    assumed: &Assumed,
+    workload: &Workload,
+) -> Option<Condition> {
+    let gaps = gaps(objects, assumed, workload);
+    let lacks = |verb: &str| gaps.iter().any(|gap| gap.resource == "nodes" && gap.verb == verb);
+    let words =
+        "its client library reads Nodes by watching them (client-go 0.35 or newer), as it may not list them";
+    let place = workload.service_account_place.clone();
+    (lacks("list") && !lacks("watch")).then(|| Condition { words: words.to_owned(), place })
 }
 
 struct Rule<'a> {

@@ -4,7 +4,7 @@ use super::node::{Node, Value};
 use super::parse::{documents, shorten};
 use super::placeholders::{name_in, placeholders};
 use super::source::{Place, Problem, Severity, Source};
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 /// The namespace of an object that does not name one.
@@ -120,6 +120,8 @@ pub struct Objects {
     pub all: Vec<Object>,
     /// The parts that could not be read.
     pub problems: Vec<Problem>,
+    /// Documents that are no objects, by source: kubectl reads a file up to the first of them.
+    pub ends: BTreeMap<usize, usize>,
     /// Objects by kind.
     by_kind: HashMap<String, Vec<usize>>,
 }
@@ -154,10 +156,16 @@ impl Objects {
             self.problems.push(Problem { place: place.clone(), severity, what, hint: hint.to_owned() });
         };
         if !matches!(node.value, Value::Map(_)) {
+            if depth == 0 && !node.is_null() {
+                self.ends.entry(at.0).or_insert(at.1);
+            }
             let what = format!("is not a Kubernetes object but {}", node.kind());
             return say(Severity::Ignored, what, "remove it from the manifests");
         }
         let (Some(api_version), Some(kind)) = (node.text_at("apiVersion"), node.text_at("kind")) else {
+            if depth == 0 {
+                self.ends.entry(at.0).or_insert(at.1);
+            }
             let what = String::from("is not a Kubernetes object: apiVersion or kind is missing");
             return say(Severity::Ignored, what, "remove it from the manifests");
         };

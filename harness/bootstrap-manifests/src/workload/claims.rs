@@ -14,16 +14,30 @@ pub(super) fn bound_by_hand(objects: &Objects, workload: &mut Workload) {
     for volume in spec.get("volumes").map(Node::items).unwrap_or_default() {
         let name = volume.at(&["persistentVolumeClaim", "claimName"]).and_then(Node::text);
         let claim = name.and_then(|name| objects.find("PersistentVolumeClaim", &object.namespace, name));
-        if claim.is_some_and(|claim| objects.of_kind("PersistentVolume").any(|own| fits(own, claim))) {
+        if claim.is_some_and(|claim| has_volume(objects, &claim.node, &claim.name)) {
             let place = object.place(volume);
             workload.storage.retain(|own| *own != place);
         }
     }
+    // The Pods of a StatefulSet come one after the other, and the first is enough for a boot.
+    let Some(templates) = object.node.at(&["spec", "volumeClaimTemplates"]) else { return };
+    let is_bound = |template: &Node| {
+        let name = template.at(&["metadata", "name"]).and_then(Node::text).unwrap_or_default();
+        has_volume(objects, template, &format!("{name}-{}-0", object.name))
+    };
+    if templates.items().iter().all(is_bound) {
+        let place = object.place(templates);
+        workload.storage.retain(|own| *own != place);
+    }
+}
+
+fn has_volume(objects: &Objects, claim: &Node, name: &str) -> bool {
+    objects.of_kind("PersistentVolume").any(|volume| fits(volume, claim, name))
 }
 
 /// Whether the volume is one for the claim. A claim without a class may get the default one, which is not known.
-fn fits(volume: &Object, claim: &Object) -> bool {
-    let of_claim = |path: &[&str]| claim.node.at(&[&["spec"], path].concat());
+fn fits(volume: &Object, claim: &Node, claim_name: &str) -> bool {
+    let of_claim = |path: &[&str]| claim.at(&[&["spec"], path].concat());
     let of_volume = |path: &[&str]| volume.node.at(&[&["spec"], path].concat());
     let text = |node: Option<&Node>| node.and_then(Node::text).unwrap_or_default().to_owned();
     let size = |node: Option<&Node>| node.and_then(Node::scalar).and_then(|text| billionths(&text));
@@ -43,7 +57,7 @@ fn fits(volume: &Object, claim: &Object) -> bool {
         && is_large
         && selector.is_none_or(|selector| selector.chooses(&own_labels))
         && named.is_none_or(|name| name == volume.name)
-        && reserved.is_none_or(|name| name == claim.name)
+        && reserved.is_none_or(|name| name == claim_name)
         && of_volume(&["hostPath"]).is_some()
         && of_volume(&["nodeAffinity"]).is_none()
 }

@@ -1,16 +1,20 @@
 //! Turns objects into workloads, with what the API server would refuse.
 
 use super::container::object_ref;
+use super::host_files::{Machines, machines_with};
 use super::kind::{DnsPolicy, Role, WorkloadKind, spec_path};
-use super::placement::{node_affinity, node_selector, preferred_terms, required_terms, tolerations};
+use super::placement::{
+    node_affinity, node_selector, preferred_nodes, preferred_terms, required_terms, tolerations,
+};
 use super::pods::Workload;
 use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::spread::spread;
 use super::{
-    Container, adoption, claims, fields, flags, hindrance, inits, needed_variables, outside, role,
-    runtime_class, sub_path, token, variables,
+    Container, adoption, claims, fields, flag_values, flags, hindrance, inits, needed_variables, outside,
+    role, runtime_class, sub_path, token, variables,
 };
+use crate::dns;
 use crate::manifest::{Node, Object, Objects, Place};
 
 /// Every workload of the set. Of one that comes several times, the last counts that is not refused: it updates the others.
@@ -25,8 +29,12 @@ pub fn workloads(objects: &Objects, refused: &[usize]) -> Vec<Workload> {
         object.name.is_empty() || others.all(|(other, _)| other < *index && !refused.contains(index))
     };
     let pairs = objects.all.iter().enumerate().filter(counts);
-    let mut all: Vec<Workload> = pairs.filter_map(|(index, object)| workload(index, object)).collect();
-    for workload in &mut all {
+    let extract = |(index, object): (usize, &Object)| {
+        let own = workload(index, object)?;
+        Some(if dns::is_patch(object) { dns::patched(own, object) } else { own })
+    };
+    let mut all: Vec<Workload> = pairs.filter_map(extract).collect();
+    for workload in all.iter_mut().filter(|workload| workload.role != Role::Dns) {
         workload.priority = priority(objects, workload);
         workload.preempts &= preempts(objects, workload);
         runtime_class::apply(objects, workload);
@@ -37,6 +45,7 @@ pub fn workloads(objects: &Objects, refused: &[usize]) -> Vec<Workload> {
         workload.hindrances.extend(sub_path::undefined(objects, workload));
         workload.hindrances.extend(flags::separate_values(workload));
         workload.hindrances.extend(flags::refused_arguments(objects, workload));
+        workload.hindrances.extend(flag_values::refused(workload));
         workload.hindrances.extend(adoption::adopted(objects, workload));
         claims::bound_by_hand(objects, workload);
         needed_variables::judge(objects, workload);
@@ -89,6 +98,7 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         tolerations_place: object.place_of(spec, "tolerations"),
         node_selector: node_selector(object, spec),
         node_affinity: node_affinity(object, spec),
+        preferred_nodes: preferred_nodes(object, spec),
         affinity_place: object.place_of(spec, "affinity"),
         near: required_terms(object, spec, "podAffinity", &pod_labels),
         apart: required_terms(object, spec, "podAntiAffinity", &pod_labels),
@@ -108,6 +118,7 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
         pod_ip: Vec::new(),
         storage: Vec::new(),
         mounts_cni: false,
+        files_of_control_planes: Vec::new(),
         node_name: named(object, spec, "nodeName"),
         spread: spread(object, spec),
         scheduler: named(object, spec, "schedulerName").filter(|(name, _)| name != "default-scheduler"),
@@ -311,7 +322,11 @@ fn volumes(object: &Object, spec: &Node, workload: &mut Workload) {
         if volume.get("csi").is_some() {
             workload.storage.push(object.place(volume));
         }
-        let path = volume.at(&["hostPath", "path"]).and_then(Node::text).unwrap_or_default();
+        let of_host = |field: &str| volume.at(&["hostPath", field]).and_then(Node::text).unwrap_or_default();
+        let path = of_host("path");
+        if machines_with(path, of_host("type")) == Some(Machines::ControlPlanes) {
+            workload.files_of_control_planes.push((path.to_owned(), object.place(volume)));
+        }
         workload.mounts_cni |= path.starts_with("/etc/cni") || path.starts_with("/opt/cni");
     }
 }

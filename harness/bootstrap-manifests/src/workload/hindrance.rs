@@ -204,6 +204,17 @@ fn stopped(object: &Object, kind: WorkloadKind, all: &mut Vec<Hindrance>) {
             edit: None,
         });
     }
+    let deadline = object.node.at(&["spec", "startingDeadlineSeconds"]);
+    if let Some(deadline) =
+        deadline.filter(|deadline| kind == WorkloadKind::CronJob && deadline.int() == Some(0))
+    {
+        // `mostRecentScheduleTime` looks for a time that has come, beginning with the present.
+        let words = String::from(
+            "with startingDeadlineSeconds 0 no time of the CronJob has come yet, so it creates no Job",
+        );
+        let advice = String::from("remove startingDeadlineSeconds, or set it to 60 or more");
+        all.push(Hindrance::new(Stage::Creation, words, object.place(deadline), advice));
+    }
     let jobs: &[(&str, &str)] = &[
         ("parallelism", "a Job with parallelism 0 creates no Pods"),
         ("completions", "a Job with completions 0 is complete from the start and creates no Pods"),

@@ -5,6 +5,7 @@
 use super::hindrance::Hindrance;
 use super::outside::Condition;
 use super::refs::Stage;
+use super::scripts::{self, End};
 use crate::manifest::{Node, Object};
 
 /// What the init containers of a Pod mean for the boot.
@@ -28,6 +29,12 @@ pub(super) fn read(object: &Object, spec: &Node) -> Inits {
         let never = |words: String, advice: &str| {
             Hindrance::new(Stage::Start, words, place.clone(), advice.to_owned())
         };
+        let never_ends = |name: &str| {
+            never(
+                format!("the init container '{name}' never ends, and the containers after it wait for that"),
+                "set 'restartPolicy: Always', or move it to containers",
+            )
+        };
         match (is_sidecar(init), does_nothing(init)) {
             (true, true) => match init.get("startupProbe") {
                 None => {}
@@ -42,16 +49,37 @@ pub(super) fn read(object: &Object, spec: &Node) -> Inits {
                     )),
                 },
             },
-            (true, false) => depends(format!("the sidecar '{name}' starts")),
-            (false, true) => found.hindrances.push(never(
-                format!("the init container '{name}' never ends, and the containers after it wait for that"),
-                "set 'restartPolicy: Always', or move it to containers",
+            (true, false) if init.get("startupProbe").is_some_and(asks_the_ccm) => found.hindrances.push(never(
+                format!(
+                    "the startupProbe of the sidecar '{name}' asks the CCM, which starts only after it has succeeded"
+                ),
+                "remove the startupProbe, or move it to the container that it is about",
             )),
+            (true, false) => depends(format!("the sidecar '{name}' starts")),
+            (false, true) => found.hindrances.push(never_ends(name)),
             (false, false) if prints_and_ends(spec, init) => {}
-            (false, false) => depends(format!("the init container '{name}' succeeds")),
+            (false, false) => match scripts::of_container(init).filter(|_| has_tools(spec, init)) {
+                Some(End::After(seconds)) if seconds <= LONGEST_WAIT => {}
+                Some(End::WithError) => found.hindrances.push(never(
+                    format!("the init container '{name}' ends with an error each time"),
+                    "correct its command, or remove it",
+                )),
+                Some(End::Never) => found.hindrances.push(never_ends(name)),
+                _ => depends(format!("the init container '{name}' succeeds")),
+            },
         }
     }
     found
+}
+
+/// The longest that init containers may wait for a boot, in seconds.
+const LONGEST_WAIT: f64 = 120.0;
+
+/// Whether an init container has another image than the program, and so one for its command. That of the program may have no
+/// shell.
+fn has_tools(spec: &Node, init: &Node) -> bool {
+    let main = spec.get("containers").map(Node::items).unwrap_or_default();
+    main.iter().all(|other| other.text_at("image") != init.text_at("image"))
 }
 
 /// Whether a container of `initContainers` runs next to the others.
@@ -88,11 +116,21 @@ fn prints_and_ends(spec: &Node, init: &Node) -> bool {
         && matches!(arguments(init).as_slice(), [one] if one == "--version" || one == "--help")
 }
 
+/// The port of the framework's programs: the CCM's own, which is not there yet.
+const OF_CCM: i64 = 10258;
+
+/// Whether a probe asks the port of the CCM.
+fn asks_the_ccm(probe: &Node) -> bool {
+    port_of(probe) == Some(OF_CCM)
+}
+
+fn port_of(probe: &Node) -> Option<i64> {
+    ["httpGet", "tcpSocket", "grpc"].iter().find_map(|way| probe.at(&[way, "port"]))?.int()
+}
+
 /// The port of the Node that a probe asks and that something other than the Pod may serve; `None` if nothing can answer.
 fn served_before(spec: &Node, probe: &Node) -> Option<i64> {
-    /// Ports of the framework's programs: the CCM's own, which is not there yet.
-    const OF_CCM: i64 = 10258;
-    let port = ["httpGet", "tcpSocket", "grpc"].iter().find_map(|way| probe.at(&[way, "port"]))?.int()?;
+    let port = port_of(probe)?;
     let on_node = spec.get("hostNetwork").and_then(Node::bool) == Some(true);
     (on_node && port != OF_CCM).then_some(port)
 }

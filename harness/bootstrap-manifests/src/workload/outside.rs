@@ -1,6 +1,8 @@
 //! What a boot depends on that manifests do not show: images, the size of Nodes, files on them.
 
+use super::duration::seconds;
 use super::hindrance::{each_container, identity};
+use super::host_files::{has_known_folder, machines_with};
 use super::kind::WorkloadKind;
 use super::schedule::never_comes;
 use crate::accept::orphan;
@@ -60,11 +62,22 @@ impl Conditions<'_> {
 pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Condition> {
     let mut conditions = Conditions { object, all: Vec::new() };
     owner(&mut conditions, kind);
-    for container in each_container(spec) {
+    let main = spec.get("containers").map(Node::items).unwrap_or_default();
+    // One container that cannot start does not keep the others from starting (`SyncPod`), but it is waited for while its
+    // postStart hook runs.
+    let first = main.iter().position(is_of_framework);
+    let matters = |container: &Node| first.is_none() || is_of_framework(container);
+    let is_main = |container: &Node| main.iter().any(|own| std::ptr::eq(own, container));
+    for container in each_container(spec).filter(|container| !is_main(container) || matters(container)) {
         image(&mut conditions, spec, container);
     }
-    for container in spec.get("containers").map(Node::items).unwrap_or_default() {
-        program(&mut conditions, container);
+    for (at, container) in main.iter().enumerate() {
+        if matters(container) {
+            program(&mut conditions, container);
+        }
+        if matters(container) || first.is_some_and(|first| at < first) {
+            hook(&mut conditions, container);
+        }
     }
     devices(&mut conditions, spec);
     pod(&mut conditions, spec);
@@ -73,6 +86,9 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Cond
     }
     conditions.all
 }
+
+/// A pause between two Jobs that is short enough for a boot, in seconds.
+const SOON: f64 = 180.0;
 
 /// Conditions on whether and when the owner creates Pods.
 fn owner(conditions: &mut Conditions, kind: WorkloadKind) {
@@ -95,6 +111,9 @@ fn owner(conditions: &mut Conditions, kind: WorkloadKind) {
     }
     let often = |schedule: &&Node| {
         let text = schedule.text().unwrap_or_default();
+        if let Some(pause) = text.strip_prefix("@every ").and_then(|pause| seconds(pause.trim())) {
+            return pause <= SOON;
+        }
         let mut fields = text.split_whitespace();
         let minute = fields.next().unwrap_or_default();
         (minute == "*" || minute.starts_with("*/")) && fields.all(|field| field == "*")
@@ -163,7 +182,7 @@ fn image(conditions: &mut Conditions, spec: &Node, container: &Node) {
     }
 }
 
-/// Conditions on the container's program, its hooks and its limits.
+/// Conditions on the container's program and its limits.
 fn program(conditions: &mut Conditions, container: &Node) {
     let image = container.get("image");
     let shown = image.and_then(Node::text).unwrap_or_default();
@@ -175,18 +194,6 @@ fn program(conditions: &mut Conditions, container: &Node) {
     if let Some(program) = container.get("command").and_then(|command| command.items().first()) {
         let named = program.scalar().unwrap_or_default();
         conditions.add(program, format!("{image} contains the program '{named}'"));
-    }
-    // The kubelet itself carries out a sleep.
-    let hook = container.at(&["lifecycle", "postStart"]).filter(|hook| hook.get("sleep").is_none());
-    if let Some(hook) = hook {
-        let name = container.text_at("name").unwrap_or_default();
-        conditions.add(
-            hook,
-            format!(
-                "the postStart hook of container '{name}' succeeds, as the container is killed \
-                                      otherwise"
-            ),
-        );
     }
     let limit = container.at(&["resources", "limits", "memory"]);
     if let Some(limit) = limit.filter(|limit| amount(limit).is_some_and(|bytes| bytes < LEAST_MEMORY)) {
@@ -206,6 +213,26 @@ fn program(conditions: &mut Conditions, container: &Node) {
     if let Some(rules) = container.get("restartPolicyRules") {
         conditions.add(rules, String::from("no rule of restartPolicyRules stops it for good"));
     }
+}
+
+/// The condition that a hook ends: the containers after it are not started before that.
+fn hook(conditions: &mut Conditions, container: &Node) {
+    // The kubelet itself carries out a sleep.
+    let hook = container.at(&["lifecycle", "postStart"]).filter(|hook| hook.get("sleep").is_none());
+    if let Some(hook) = hook {
+        let name = container.text_at("name").unwrap_or_default();
+        let words = format!(
+            "the postStart hook of container '{name}' succeeds, as the container is killed otherwise"
+        );
+        conditions.add(hook, words);
+    }
+}
+
+/// Whether a container runs a program of the framework.
+fn is_of_framework(container: &Node) -> bool {
+    const FLAGS: [&str; 2] = ["--cloud-provider", "--leader-elect"];
+    let words = ["command", "args"].into_iter().filter_map(|list| container.get(list)).flat_map(Node::texts);
+    words.into_iter().any(|word| FLAGS.contains(&word.split('=').next().unwrap_or_default()))
 }
 
 fn amount(node: &Node) -> Option<i128> {
@@ -292,28 +319,6 @@ const NETWORK_VOLUMES: [&str; 21] = [
     "image",
 ];
 
-/// Folders that every machine of a cluster has.
-const FOLDERS: &[&str] = &[
-    "/etc",
-    "/etc/kubernetes",
-    "/etc/ssl",
-    "/opt",
-    "/run",
-    "/tmp",
-    "/usr/local",
-    "/var",
-    "/var/lib",
-    "/var/lib/kubelet",
-    "/var/log",
-    "/var/run",
-    "/var/tmp",
-];
-
-/// Whether the folder of a file is one that every machine has.
-fn has_known_folder(path: &str) -> bool {
-    path.rsplit_once('/').is_some_and(|(folder, _)| folder.is_empty() || FOLDERS.contains(&folder))
-}
-
 /// The volumes that a container mounts. A kubelet ignores the others (`desired_state_of_world_populator.go`).
 pub(super) fn mounted_volumes(spec: &Node) -> impl Iterator<Item = &Node> {
     let all = spec.get("volumes").map(Node::items).unwrap_or_default();
@@ -332,8 +337,8 @@ fn one_volume(conditions: &mut Conditions, volume: &Node) {
             "" | "DirectoryOrCreate" => {}
             // The file is created, but not its folder (`pkg/volume/hostpath`).
             "FileOrCreate" if has_known_folder(path) => {}
-            "Directory" if FOLDERS.contains(&path.trim_end_matches('/')) => {}
             "FileOrCreate" => conditions.add(host, format!("the folder of '{path}' exists on the Node")),
+            kind if machines_with(path, kind).is_some() => {}
             kind => conditions.add(host, format!("'{path}' is a {kind} on the Node")),
         }
     }

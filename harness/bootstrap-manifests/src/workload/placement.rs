@@ -71,7 +71,25 @@ pub(super) fn node_affinity(object: &Object, spec: &Node) -> Option<Vec<Term>> {
     let required =
         spec.at(&["affinity", "nodeAffinity", "requiredDuringSchedulingIgnoredDuringExecution"])?;
     let terms = required.get("nodeSelectorTerms")?.items();
-    let read = |term: &Node, list: &str, field: bool| -> Vec<Expression> {
+    // A term without requirements matches no Node (nodeaffinity, `isEmptyNodeSelectorTerm`).
+    let all = terms.iter().map(|term| node_term(object, term));
+    Some(all.filter(|term| !term.expressions.is_empty()).collect())
+}
+
+/// The preferred terms of node affinity, with their weights.
+pub(super) fn preferred_nodes(object: &Object, spec: &Node) -> Vec<(i64, Term)> {
+    let path = ["affinity", "nodeAffinity", "preferredDuringSchedulingIgnoredDuringExecution"];
+    let items = spec.at(&path).map(Node::items).unwrap_or_default();
+    let of_item = |item: &Node| {
+        let term = node_term(object, item.get("preference")?);
+        let weight = item.get("weight").and_then(Node::int)?;
+        (!term.expressions.is_empty()).then_some((weight, term))
+    };
+    items.iter().filter_map(of_item).collect()
+}
+
+fn node_term(object: &Object, term: &Node) -> Term {
+    let read = |list: &str, field: bool| -> Vec<Expression> {
         let items = term.get(list).map(Node::items).unwrap_or_default();
         items
             .iter()
@@ -79,13 +97,9 @@ pub(super) fn node_affinity(object: &Object, spec: &Node) -> Option<Vec<Term>> {
             .map(|expression| Expression { field, ..expression })
             .collect()
     };
-    let term = |term: &Node| {
-        let mut expressions = read(term, "matchExpressions", false);
-        expressions.extend(read(term, "matchFields", true));
-        Term { expressions }
-    };
-    // A term without requirements matches no Node (nodeaffinity, `isEmptyNodeSelectorTerm`).
-    Some(terms.iter().map(term).filter(|term| !term.expressions.is_empty()).collect())
+    let mut expressions = read("matchExpressions", false);
+    expressions.extend(read("matchFields", true));
+    Term { expressions }
 }
 
 /// Required terms under `podAffinity` or `podAntiAffinity`.

@@ -44,6 +44,8 @@ pub struct Workload {
     pub node_selector: Vec<(String, String, Place)>,
     /// Required node affinity: alternatives; `None` when nothing is required.
     pub node_affinity: Option<Vec<Term>>,
+    /// Preferred Nodes: terms with their weights.
+    pub preferred_nodes: Vec<(i64, Term)>,
     /// Where `affinity` is.
     pub affinity_place: Place,
     /// Required Pod affinity.
@@ -82,6 +84,8 @@ pub struct Workload {
     pub storage: Vec<Place>,
     /// Whether it mounts the folders of the network plugin.
     pub mounts_cni: bool,
+    /// Files of its machine that it mounts and that only control planes have.
+    pub files_of_control_planes: Vec<(String, Place)>,
     /// Node it is bound to by `nodeName`.
     pub node_name: Option<(String, Place)>,
     /// Hard topology spread constraints.

@@ -22,7 +22,8 @@ pub(super) fn of(workload: &Workload) -> Role {
     let images: Vec<String> = workload.containers.iter().map(|c| c.image.to_lowercase()).collect();
     let named = |part: &str| name.contains(part) || images.iter().any(|image| image.contains(part));
     let labelled = |part: &str| workload.labels.values().any(|value| value.to_lowercase().contains(part));
-    if named("cloud-node-manager") {
+    // A program of the framework, which has a list of controllers, initialises all Nodes whatever it is called.
+    if named("cloud-node-manager") && workload.flag("controllers").is_none() {
         return Role::NodeManager;
     }
     let own_flag = workload.flag("cloud-provider").is_some();
@@ -57,7 +58,9 @@ pub fn cloud_controllers(workloads: &[Workload]) -> (Vec<usize>, Option<CcmDoubt
     let is_ccm = |workload: &Workload| matches!(workload.role, Role::Ccm | Role::NodeManager);
     let found: Vec<usize> =
         workloads.iter().enumerate().filter(|(_, w)| is_ccm(w)).map(|(index, _)| index).collect();
-    let managers = found.iter().filter(|index| workloads[**index].role == Role::Ccm).count();
+    let is_main =
+        |workload: &Workload| workload.role == Role::Ccm && !workload.name.contains("cloud-node-manager");
+    let managers = found.iter().filter(|index| is_main(&workloads[**index])).count();
     let doubt = match managers {
         0 if found.is_empty() => Some(CcmDoubt::None),
         0 | 1 => None,

@@ -1,10 +1,12 @@
 //! `subPathExpr`: the kubelet does not start a container if a variable of the expression is not defined.
 
 use super::hindrance::{Hindrance, each_container};
-use super::kind::spec_path;
+use super::kind::{Role, spec_path, template_path};
 use super::pods::Workload;
 use super::refs::Stage;
-use crate::manifest::{Node, Objects};
+use super::variables::is_added_label;
+use crate::cluster::CLOUD_LABELS;
+use crate::manifest::{Node, Object, Objects};
 
 /// Variables that the kubelet defines for every container.
 const OF_KUBELET: &[&str] = &["KUBERNETES_SERVICE_HOST", "KUBERNETES_SERVICE_PORT", "KUBERNETES_PORT"];
@@ -19,10 +21,18 @@ pub(super) fn undefined(objects: &Objects, workload: &Workload) -> Option<Hindra
         mounts.iter().find_map(|mount| {
             let expression = mount.get("subPathExpr")?;
             let names = variables(expression.text()?);
-            let name = names.into_iter().find(|name| !defined(objects, workload, container, name))?;
+            let fault = |name: &&str| match (
+                defined(objects, workload, container, name),
+                is_empty(object, workload, container, name),
+            ) {
+                (false, _) => Some("which its container does not define"),
+                (true, true) => Some("which is empty"),
+                (true, false) => None,
+            };
+            let (name, why) = names.into_iter().find_map(|name| Some((name, fault(&name)?)))?;
             Some(Hindrance::new(
                 Stage::Start,
-                format!("its subPathExpr uses the variable '{name}', which its container does not define"),
+                format!("its subPathExpr uses the variable '{name}', {why}"),
                 object.place(expression),
                 format!("define the variable '{name}' in 'env', or remove it from subPathExpr"),
             ))
@@ -47,6 +57,34 @@ fn defined(objects: &Objects, workload: &Workload, container: &Node, name: &str)
         })
     };
     listed || OF_KUBELET.contains(&name) || from.iter().any(of_object)
+}
+
+/// Whether a variable is certainly empty, which counts as undefined (`ExpandContainerVolumeMounts`): its value, or that of a
+/// label or an annotation that the Pod does not have. The labels of zone and region come from an initialised Node.
+fn is_empty(object: &Object, workload: &Workload, container: &Node, name: &str) -> bool {
+    let own = container.get("env").map(Node::items).unwrap_or_default();
+    let Some(variable) = own.iter().rfind(|variable| variable.text_at("name") == Some(name)) else {
+        return false;
+    };
+    let Some(field) = variable.at(&["valueFrom", "fieldRef", "fieldPath"]).and_then(Node::text) else {
+        return variable.get("valueFrom").is_none()
+            && variable.get("value").and_then(Node::scalar).is_none_or(|value| value.is_empty());
+    };
+    let template = object.node.at(template_path(workload.kind));
+    let lacks = |map: &str, key: &str| {
+        let value = template.and_then(|template| template.at(&["metadata", map, key])).and_then(Node::scalar);
+        value.is_none_or(|value| value.is_empty())
+    };
+    let key = |prefix: &str| field.strip_prefix(prefix)?.strip_prefix("['")?.strip_suffix("']");
+    match (key("metadata.labels"), key("metadata.annotations")) {
+        (Some(label), _) => {
+            // A CCM is bound before its Node is initialised.
+            let of_cloud = workload.role == Role::Ccm && CLOUD_LABELS.contains(&label);
+            lacks("labels", label) && (of_cloud || !is_added_label(label))
+        }
+        (_, Some(annotation)) => lacks("annotations", annotation),
+        _ => false,
+    }
 }
 
 /// The names of `$(NAME)` in a text; `$$` is an escaped dollar sign.

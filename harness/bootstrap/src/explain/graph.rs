@@ -115,13 +115,14 @@ fn label(model: &Model, _state: &State, from: usize, to: usize) -> String {
         (Fact::Runs(..), _) => "not started",
         (Fact::Works(..), Fact::ServicesAnswer(_)) => "reaches the API server through",
         (Fact::Works(..), Fact::DnsAnswers(_)) => "looks up names through",
+        (Fact::Works(..), Fact::CloudAnswers(..)) => "reaches its cloud through",
         (Fact::Works(..) | Fact::Serves(_), _) => "does not work",
         (Fact::Untainted(..), Fact::Never(_)) => "stays",
         (Fact::Untainted(..), _) => "removed after",
         (Fact::Addressed(_), Fact::Serves(_) | Fact::Works(..)) => "set by",
         (Fact::Initialised(_), Fact::Serves(_) | Fact::Works(..)) => "done by",
         (Fact::Networked(_), Fact::Works(..)) => "set up by",
-        (Fact::WebhookAnswers(_), _) => "answered by",
+        (Fact::WebhookAnswers(_) | Fact::CloudAnswers(..), _) => "answered by",
         _ => "waits for",
     };
     text.to_owned()

@@ -91,6 +91,7 @@ pub(crate) fn name(model: &Model, fact: usize) -> String {
         Fact::StorageWorks => String::from("the storage system"),
         Fact::OrdinaryPods => String::from("ordinary Pods"),
         Fact::WebhookAnswers(k) => model.set.webhooks[k as usize].title.clone(),
+        Fact::CloudAnswers(s, _) => model.set.cloud_services[s as usize].title.clone(),
         Fact::Serves(w)
         | Fact::Works(w, _)
         | Fact::Runs(w, _)
@@ -127,6 +128,7 @@ pub(crate) fn sentence(model: &Model, state: &State, from: usize, to: usize) -> 
         Fact::StorageWorks => format!("the storage system runs as Pods and waits for {}", wait.what),
         Fact::OrdinaryPods => format!("ordinary Pods do not run: {}", wait.what),
         Fact::WebhookAnswers(k) => wait.webhook(k),
+        Fact::CloudAnswers(s, _) => wait.cloud(s),
         Fact::Never(_) => wait.what,
     }
 }
@@ -198,6 +200,7 @@ impl Waiting<'_> {
                 };
                 format!("{head}: it looks up {by_name} by name and waits for {what}")
             }
+            Fact::CloudAnswers(..) => format!("{head}: it reaches its cloud through {what}"),
             _ => self.waits(&head),
         }
     }
@@ -206,6 +209,14 @@ impl Waiting<'_> {
         match self.is_never() {
             true => format!("{head}: {}", self.what),
             false => format!("{head}: it waits for {}", self.what),
+        }
+    }
+
+    fn cloud(&self, s: u32) -> String {
+        let title = &self.model.set.cloud_services[s as usize].title;
+        match self.is_never() {
+            true => self.what.clone(),
+            false => format!("behind {title} is {}", self.what),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use bootstrap_manifests::known::{Truth, Webhook};
 use bootstrap_manifests::manifest::Objects;
-use bootstrap_manifests::workload::{Stage, Workload};
+use bootstrap_manifests::workload::{Role, Stage, Workload};
 
 /// The webhooks that are sent requests about one workload, or by it, by kind of request.
 #[derive(Clone, Debug, Default)]
@@ -41,20 +41,27 @@ impl Asked {
     /// The webhooks of one workload.
     pub(super) fn of(objects: &Objects, hooks: &[Webhook], workload: &mut Workload) -> Asked {
         let mut asked = Asked::default();
+        // What other programs write does not matter for the boot.
+        let writes = matches!(workload.role, Role::Ccm | Role::NodeManager);
+        let written = |truth: Truth| if writes { truth } else { Truth::No };
         for (index, hook) in hooks.iter().enumerate() {
             let first = workload.object.is_some_and(|own| hook.object < own);
             let all = [
                 (Stage::Creation, hook.sees_creation(objects, workload, first), &mut asked.creation),
                 (Stage::Scheduling, hook.sees_bindings(objects, workload), &mut asked.bindings),
                 (Stage::Start, hook.sees_tokens(objects, workload), &mut asked.tokens),
-                (Stage::Work, hook.sees_leases(objects, workload), &mut asked.leases),
-                (Stage::TaintedNodes, hook.sees_nodes(objects, workload, true), &mut asked.tainted_nodes),
+                (Stage::Work, written(hook.sees_leases(objects, workload)), &mut asked.leases),
+                (
+                    Stage::TaintedNodes,
+                    written(hook.sees_nodes(objects, workload, true)),
+                    &mut asked.tainted_nodes,
+                ),
                 (
                     Stage::UntaintedNodes,
-                    hook.sees_nodes(objects, workload, false),
+                    written(hook.sees_nodes(objects, workload, false)),
                     &mut asked.untainted_nodes,
                 ),
-                (Stage::Initialisation, hook.sees_statuses(objects, workload), &mut asked.statuses),
+                (Stage::Initialisation, written(hook.sees_statuses(objects, workload)), &mut asked.statuses),
             ];
             let (mut depends, mut refused) = (false, Vec::new());
             for (stage, truth, list) in all {

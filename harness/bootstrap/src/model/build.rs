@@ -3,15 +3,16 @@
 use super::asked::Asked;
 use super::fact::{Change, Fact, Premise, Reason, Rule};
 use super::ordinary::OrdinaryPods;
+use super::verdict::boots_without;
 use bootstrap_manifests::accept;
 use bootstrap_manifests::cluster::{Cluster, Machine, Topology};
 use bootstrap_manifests::known::{
-    ApiServer, Assumed, Gap, Need, Webhook, api_server, apply_policies, gaps, missing, mutated, ordinary_pod,
-    webhooks,
+    ApiServer, Assumed, Behind, CloudService, Gap, Need, Webhook, api_server, apply_policies, cloud_services,
+    gaps, missing, mutated, ordinary_pod, webhooks,
 };
 use bootstrap_manifests::manifest::{Object, Objects, Place};
 use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, WorkloadKind};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 /// The contents of the manifests, independent of the cluster.
 #[derive(Clone, Debug)]
@@ -39,6 +40,8 @@ pub(crate) struct Set {
     pub(crate) node_manager: bool,
     /// How it reaches the API server, by workload.
     pub(crate) api_servers: Vec<ApiServer>,
+    /// Services of the manifests through which CCMs reach their clouds.
+    pub(crate) cloud_services: Vec<CloudService>,
 }
 
 /// An object that the API server refuses, and why.
@@ -118,6 +121,7 @@ impl Set {
             cloud_by_name: bootstrap_manifests::dns::cloud_by_name(objects, &all),
             node_manager: assumed.any("NodeManager"),
             api_servers: all.iter().map(|w| api_server(objects, w)).collect(),
+            cloud_services: cloud_services(objects, &all),
             refused,
             orphans,
             unknown: answer.unknown,
@@ -129,9 +133,14 @@ impl Set {
 
     /// The conditions outside of the manifests for what the boot of this cluster waits for, each listed once.
     pub(crate) fn conditions(&self, cluster: &Cluster) -> Vec<&Condition> {
-        let hooks = self.webhooks.iter().filter_map(|hook| hook.backends.as_ref());
-        let backends: Vec<usize> = hooks.flatten().copied().collect();
-        let waited = |w: &usize| self.workloads[*w].role != Role::Other || backends.contains(w);
+        let backends = self.backends();
+        // A webhook that the boot does not meet needs no backend.
+        let is_needed = |w: usize| {
+            backends.contains(&w)
+                && !self.workloads[w].conditions.is_empty()
+                && !boots_without(self, cluster, w)
+        };
+        let waited = |w: &usize| self.workloads[*w].role != Role::Other || is_needed(*w);
         let mut all: Vec<&Condition> = Vec::new();
         for condition in (0..self.workloads.len()).filter(waited).flat_map(|w| &self.workloads[w].conditions)
         {
@@ -143,6 +152,13 @@ impl Set {
             all.extend(&self.ordinary.conditions);
         }
         all
+    }
+
+    /// The workloads behind webhooks and behind Services through which CCMs reach their clouds.
+    pub(crate) fn backends(&self) -> BTreeSet<usize> {
+        let of_hooks = self.webhooks.iter().filter_map(|hook| hook.backends.as_ref()).flatten();
+        let of_clouds = self.cloud_services.iter().flat_map(CloudService::pods);
+        of_hooks.chain(of_clouds).copied().collect()
     }
 
     /// Whether the manifests contain a network plugin.
@@ -206,6 +222,8 @@ pub(crate) struct Model<'a> {
     pub(crate) given: Vec<usize>,
     /// The goals of the boot.
     pub(crate) goals: Vec<usize>,
+    /// A workload that gets no Pods, if the question is whether the cluster boots without it.
+    pub(super) absent: Option<usize>,
     /// Workloads whose Pods are bound in every possible order.
     pub(crate) explored: Vec<usize>,
     /// Pairs of explored workloads that keep each other off a Node: the one that waits, the one that is there, and the
@@ -216,6 +234,16 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     /// Builds the rules. `webhooks_first` means that webhooks take effect before any Pod is created.
     pub(crate) fn new(set: &'a Set, cluster: &'a Cluster, webhooks_first: bool) -> Model<'a> {
+        Model::without(set, cluster, webhooks_first, None)
+    }
+
+    /// The same if a workload gets no Pods.
+    pub(super) fn without(
+        set: &'a Set,
+        cluster: &'a Cluster,
+        webhooks_first: bool,
+        absent: Option<usize>,
+    ) -> Model<'a> {
         let machines = cluster.machines();
         let mut model = Model {
             set,
@@ -230,6 +258,7 @@ impl<'a> Model<'a> {
             reason_index: HashMap::new(),
             given: Vec::new(),
             goals: Vec::new(),
+            absent,
             explored: Vec::new(),
             contests: Vec::new(),
         };
@@ -243,6 +272,9 @@ impl<'a> Model<'a> {
         }
         for hook in 0..set.webhooks.len() {
             model.webhook(hook);
+        }
+        for service in 0..set.cloud_services.len() {
+            model.cloud_service(service);
         }
         model.choose_explored();
         model
@@ -345,6 +377,35 @@ impl<'a> Model<'a> {
                     }
                 }
                 self.rule(head, body);
+            }
+        }
+    }
+
+    /// What a Service needs through which a CCM reaches its cloud.
+    fn cloud_service(&mut self, at: usize) {
+        let service = &self.set.cloud_services[at];
+        for node in 0..self.machines.len() {
+            let head = Fact::CloudAnswers(number(at), number(node));
+            match &service.behind {
+                Behind::Nothing(why) => {
+                    let words = format!("{} leads nowhere: {why}", service.title);
+                    let nothing = self.never(words, Some(service.place.clone()), None);
+                    self.rule(head, vec![nothing]);
+                }
+                Behind::Addresses => {
+                    let answers = self.needs(Fact::ServicesAnswer(number(node)));
+                    self.rule(head, vec![answers]);
+                }
+                Behind::Pods(pods) => {
+                    let places = (0..self.machines.len()).filter(|own| !service.local || *own == node);
+                    let all: Vec<(usize, usize)> =
+                        places.flat_map(|own| pods.iter().map(move |pod| (*pod, own))).collect();
+                    for (pod, own) in all {
+                        let runs = self.needs(Fact::Runs(number(pod), number(own)));
+                        let answers = self.needs(Fact::ServicesAnswer(number(node)));
+                        self.rule(head, vec![runs, answers]);
+                    }
+                }
             }
         }
     }

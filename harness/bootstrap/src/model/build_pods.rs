@@ -55,6 +55,9 @@ impl Model<'_> {
         let (w, set) = (number(index), self.set);
         let workload = &set.workloads[index];
         let mut body = Vec::new();
+        if self.absent == Some(index) {
+            body.push(self.never(format!("{} has no Pods", workload.title()), None, None));
+        }
         for (place, what, _) in &workload.refused {
             let words = format!("the API server refuses {}: {what}", workload.title());
             body.push(self.never(words, Some(place.clone()), Some(Change::Repair(w, what.clone()))));
@@ -232,6 +235,13 @@ impl Model<'_> {
         if let Some(place) = workload.host_ip.first() {
             body.push(self.needs_at(Fact::Addressed(n), place.clone(), Some(Change::DropHostIp(w))));
         }
+        for (path, place) in &workload.files_of_control_planes {
+            if !self.machines[node].control_plane {
+                let advice = format!("let it run on control planes only, which have '{path}'");
+                let words = format!("only control planes have '{path}', which it mounts");
+                body.push(self.never(words, Some(place.clone()), Some(Change::Amend(w, advice))));
+            }
+        }
         body.extend(self.start_faults(index));
         self.rule(Fact::Runs(w, n), body);
     }
@@ -277,6 +287,9 @@ impl Model<'_> {
                 let place = workload.dns_place.clone();
                 body.push(self.needs_at(Fact::DnsAnswers(n), place, Some(Change::NodeDns(w))));
             }
+        }
+        for (at, service) in self.set.cloud_services.iter().enumerate().filter(|(_, own)| own.ccm == index) {
+            body.push(self.needs_at(Fact::CloudAnswers(number(at), n), service.place.clone(), None));
         }
         if let Some((port, owner, place)) = self.port_of_the_node(index, node) {
             let words = format!("port {port} of the host is used by {owner}");

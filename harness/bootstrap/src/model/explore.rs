@@ -6,7 +6,7 @@
 
 use super::build::{Model, number};
 use super::fact::Fact;
-use bootstrap_manifests::workload::{Role, Workload, WorkloadKind};
+use bootstrap_manifests::workload::{Expression, Role, Workload, WorkloadKind};
 use std::collections::{BTreeSet, HashSet};
 
 /// Maximum number of states that are explored for one cluster.
@@ -81,8 +81,7 @@ impl Model<'_> {
     /// DaemonSets without rivals and of bystanders are bound as soon as possible.
     pub(super) fn choose_explored(&mut self) {
         let workloads = &self.set.workloads;
-        let backends: BTreeSet<usize> =
-            self.set.webhooks.iter().filter_map(|hook| hook.backends.as_ref()).flatten().copied().collect();
+        let backends = self.set.backends();
         let waited = |w: usize| workloads[w].role != Role::Other || backends.contains(&w);
         let all = 0..workloads.len();
         let waited_for: Vec<usize> = all.clone().filter(|w| waited(*w)).collect();
@@ -281,10 +280,14 @@ impl<'m> Engine<'m> {
                 continue;
             }
             let mut tried = HashSet::new();
-            for node in 0..self.model.machines.len() {
-                let (may, is) = (self.may[x][node], self.is[x][node]);
-                let possible = state.holds[may] && !state.holds[is] && !self.comes_second(state, x, node);
-                if !possible || !tried.insert((self.class[node], self.mask(state, node))) {
+            let possible = |node: &usize| {
+                let (may, is) = (self.may[x][*node], self.is[x][*node]);
+                state.holds[may] && !state.holds[is] && !self.comes_second(state, x, *node)
+            };
+            let possible: Vec<usize> = (0..self.model.machines.len()).filter(possible).collect();
+            for node in self.preferred(state, x, possible) {
+                let is = self.is[x][node];
+                if !tried.insert((self.class[node], self.mask(state, node))) {
                     continue;
                 }
                 let in_the_way = self.in_the_way(state, x, node);
@@ -303,6 +306,26 @@ impl<'m> Engine<'m> {
             }
         }
         states
+    }
+
+    /// The Nodes among these to which the scheduler binds a Pod: those that its affinity prefers most, if some are free. Its
+    /// weight exceeds that of all other scores of a new cluster (`getDefaultPlugins`).
+    fn preferred(&self, state: &State, x: usize, nodes: Vec<usize>) -> Vec<usize> {
+        let own = &self.model.set.workloads[self.model.explored[x]];
+        if own.preferred_nodes.is_empty() || own.kind == WorkloadKind::DaemonSet || own.node_name.is_some() {
+            return nodes;
+        }
+        let score = |node: &usize| -> i64 {
+            let machine = &self.model.machines[*node];
+            let holds = |wanted: &Expression| {
+                wanted.holds(if wanted.field { Some(&machine.name) } else { machine.labels.get(&wanted.key) })
+            };
+            let fitting = own.preferred_nodes.iter().filter(|(_, term)| term.expressions.iter().all(holds));
+            fitting.map(|(weight, _)| weight).sum()
+        };
+        let free = |node: &usize| self.in_the_way(state, x, *node).is_empty();
+        let Some(best) = nodes.iter().filter(|node| free(node)).map(score).max() else { return nodes };
+        nodes.into_iter().filter(|node| score(node) == best).collect()
     }
 
     /// Whether a Pod of higher priority, which comes earlier in the same file, gets the Node first: both wait for it, and the

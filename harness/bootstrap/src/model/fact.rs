@@ -28,6 +28,8 @@ pub(crate) enum Fact {
     OrdinaryPods,
     /// The webhook can be reached.
     WebhookAnswers(u32),
+    /// A Service through which a CCM reaches its cloud answers on the Node.
+    CloudAnswers(u32, u32),
     /// Pods of the workload are created.
     Made(u32),
     /// A Pod of the workload may be bound to the Node.

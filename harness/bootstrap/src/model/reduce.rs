@@ -2,17 +2,15 @@
 
 use super::build::Set;
 use super::explore::rival;
-use bootstrap_manifests::known::Webhook;
+use bootstrap_manifests::known::{Behind, CloudService, Webhook};
 use bootstrap_manifests::workload::Role;
 
 impl Set {
-    /// The workloads that the boot waits for, those behind webhooks, those that could block them, and those that their
+    /// The workloads that the boot waits for, those behind webhooks and clouds, those that could block them, and those that their
     /// affinity requires.
     pub(crate) fn reduced(&self) -> Set {
         let all = &self.workloads;
-        let hooks = self.webhooks.iter();
-        let backends: Vec<usize> =
-            hooks.filter_map(|hook| hook.backends.as_ref()).flatten().copied().collect();
+        let backends = self.backends();
         let waited: Vec<usize> =
             (0..all.len()).filter(|w| all[*w].role != Role::Other || backends.contains(w)).collect();
         let near = |own: usize, other: usize| {
@@ -31,6 +29,13 @@ impl Set {
             hook.backends = hook.backends.map(|backends| backends.iter().filter_map(place).collect());
             hook
         };
+        let behind = |service: &CloudService| {
+            let behind = match &service.behind {
+                Behind::Pods(pods) => Behind::Pods(pods.iter().filter_map(place).collect()),
+                other => other.clone(),
+            };
+            Some(CloudService { ccm: place(&service.ccm)?, behind, ..service.clone() })
+        };
         Set {
             workloads: kept.iter().map(|w| all[*w].clone()).collect(),
             missing: kept.iter().map(|w| self.missing[*w].clone()).collect(),
@@ -44,6 +49,7 @@ impl Set {
             unknown: self.unknown.clone(),
             node_manager: self.node_manager,
             api_servers: kept.iter().map(|w| self.api_servers[*w].clone()).collect(),
+            cloud_services: self.cloud_services.iter().filter_map(behind).collect(),
         }
     }
 }

@@ -4,13 +4,17 @@
 mod addresses;
 mod admission;
 mod api_server;
+mod cloud_services;
 mod containers;
 mod expressions;
+mod flag_values;
+mod host_files;
 mod inits;
 mod leases;
 mod limits;
 mod mixed;
 mod mutations;
+mod needless;
 mod objects;
 mod order;
 mod placement;

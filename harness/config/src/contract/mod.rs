@@ -4,6 +4,7 @@
 //! The tables are `docs/contract/*.yaml`, which are part of the program. The pages in the same folder are
 //! generated from them (`REWRITE_DOCUMENTS=1 cargo test -p harness-config --lib documents`).
 
+mod change;
 mod coverage;
 #[cfg(test)]
 mod page;
@@ -11,6 +12,7 @@ mod profile;
 mod row;
 mod terms;
 
+pub use change::Change;
 pub use coverage::{AreaCount, CountedCheck, Coverage, Missing, coverage};
 pub use harness_core::check::Party;
 pub use profile::ConformanceProfile;
@@ -35,6 +37,8 @@ const UNCHECKED: &str = "contract/unchecked.yaml";
 const BUGS: &str = "contract/bugs.yaml";
 /// The file of the profiles of conformance.
 const PROFILES: &str = "contract/profiles.yaml";
+/// The file of changes of the framework.
+const CHANGES: &str = "contract/framework.yaml";
 
 /// Rows that no check judges, and why.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -84,6 +88,8 @@ pub struct Contract {
     pub unchecked: Vec<Unchecked>,
     /// Its profiles of conformance.
     pub profiles: Vec<ConformanceProfile>,
+    /// The changes of the framework on which rows and claims are based, the oldest first.
+    pub changes: Vec<Change>,
 }
 
 /// An error in a table of the contract.
@@ -105,7 +111,8 @@ impl Contract {
     pub fn built_in() -> Result<Contract, ContractError> {
         let mut areas = Vec::new();
         for file in files::list(&files::built_in(FOLDER))? {
-            if ![TERMS, UNCHECKED, PROFILES, BUGS].iter().any(|other| file == files::built_in(other)) {
+            if ![TERMS, UNCHECKED, PROFILES, BUGS, CHANGES].iter().any(|other| file == files::built_in(other))
+            {
                 areas.push(read::<Area>(&file)?);
             }
         }
@@ -113,7 +120,8 @@ impl Contract {
         let terms = read(&files::built_in(TERMS))?;
         let unchecked = read(&files::built_in(UNCHECKED))?;
         let profiles = read(&files::built_in(PROFILES))?;
-        Ok(Contract { areas, terms, unchecked, profiles })
+        let changes = read(&files::built_in(CHANGES))?;
+        Ok(Contract { areas, terms, unchecked, profiles, changes })
     }
 
     /// Every row with its area, in the order of the areas.

@@ -20,7 +20,7 @@ pub(super) fn page(contract: &Contract, area: &Area) -> String {
 }
 
 fn section(contract: &Contract, area: &Area, row: &Row) -> String {
-    let mut text = format!("## {}\n\n**{}**", row.id, row.level_in_words());
+    let mut text = format!("## {}\n\n**{}**", row.id, row.level_in_words(contract));
     let owners: Vec<String> = row.owners(area).iter().map(ToString::to_string).collect();
     let _ = write!(text, ", decided by {}", owners.join(" and "));
     let gates: Vec<String> = row.gates(area).iter().map(|gate| format!("`{gate}`")).collect();
@@ -36,8 +36,11 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
     }
     for claim in &row.claims {
         let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
-        let level = claim.level.map(|level| format!(" ({level}{only})")).unwrap_or_default();
-        let _ = writeln!(text, "| `{}`{level} | {} |", claim.check(row), claim.requires.replace('|', "\\|"));
+        let level = claim.level.map(|level| format!("{level}{only}"));
+        let since = claim.since.as_ref().map(|since| contract.since_in_words(since));
+        let limits: Vec<String> = level.into_iter().chain(since).collect();
+        let limits = if limits.is_empty() { String::new() } else { format!(" ({})", limits.join(", ")) };
+        let _ = writeln!(text, "| `{}`{limits} | {} |", claim.check(row), claim.requires.replace('|', "\\|"));
     }
     let _ = write!(text, "\n*{}:* {}\n", provoked(area.promised_by), row.provoked);
     if let Some(steps) = &row.by_hand {
@@ -55,6 +58,17 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
     let reasons: Vec<&str> = contract.reasons(&row.id).map(|one| one.reason.as_str()).collect();
     if !reasons.is_empty() {
         let _ = write!(text, "\n*Not checked:* {}\n", reasons.join(" "));
+    }
+    text
+}
+
+/// The changes of the framework, and what is based on each.
+fn changes(contract: &Contract) -> String {
+    let mut text = "\n## Changes of the framework\n\nThe profile of a CCM declares the version of the framework that it is built on (`framework.version`), and the CCM is judged by that version.\n\n| version | change | older versions | rows and checks | source |\n|---|---|---|---|---|\n".to_owned();
+    for one in &contract.changes {
+        let based = contract.based_on(one).join(", ");
+        let source = contract.terms.source(&one.source);
+        let _ = writeln!(text, "| {} | {} | {} | {based} | {source} |", one.version, one.change, one.older);
     }
     text
 }
@@ -98,6 +112,7 @@ pub(super) fn index(contract: &Contract) -> String {
             one.title
         );
     }
+    text.push_str(&changes(contract));
     text.push_str("\n## Bounds\n\n| name | meaning |\n|---|---|\n");
     for (name, what) in &contract.terms.bounds {
         let _ = writeln!(text, "| {name} | {what} |");

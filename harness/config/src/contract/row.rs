@@ -1,5 +1,6 @@
 //! Areas and rows, in the form of the tables.
 
+use super::Contract;
 use harness_core::check::{Capability, Level, Party};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -134,9 +135,12 @@ pub struct Row {
     /// Whether it does not apply to a CCM that runs outside of the cluster that it manages.
     #[serde(default)]
     pub except_hosted: bool,
-    /// The framework version that introduced it; for CCMs of an older version it is only recorded.
+    /// The change of the framework from which it applies, by name. For CCMs of an older version it is only recorded.
     #[serde(default)]
     pub since: Option<String>,
+    /// What its check expects of CCMs of an older version; absent if nothing.
+    #[serde(default)]
+    pub before: Option<String>,
     /// The requirement.
     pub requires: String,
     /// The reason: the consequence for a cluster if it is not met.
@@ -171,6 +175,12 @@ pub struct Claim {
     /// Whether it is binding only for CCMs of the framework profile, if it has its own level.
     #[serde(default)]
     pub framework: bool,
+    /// The change of the framework from which it applies, by name; absent if it is that of the row.
+    #[serde(default)]
+    pub since: Option<String>,
+    /// What its check expects of CCMs of an older version, if `since` is its own; absent if nothing.
+    #[serde(default)]
+    pub before: Option<String>,
     /// The requirement in the present tense: the check's title in lists and reports.
     pub requires: String,
     /// The source of the requirement; absent if it is that of the row.
@@ -197,7 +207,7 @@ impl Row {
     }
 
     /// The level as text.
-    pub fn level_in_words(&self) -> String {
+    pub fn level_in_words(&self, contract: &Contract) -> String {
         let mut words = match (self.framework, self.level.level()) {
             (false, _) => self.level.to_string(),
             (true, level) => format!(
@@ -207,7 +217,7 @@ impl Row {
             ),
         };
         if let Some(since) = &self.since {
-            words.push_str(&format!(", from framework {since} on"));
+            words.push_str(&format!(", {}", contract.since_in_words(since)));
         }
         words
     }

@@ -74,6 +74,31 @@ fn profiles_name_rows_and_areas_that_there_are() {
 }
 
 #[test]
+fn changes_of_the_framework_are_known_and_in_order() {
+    let contract = contract();
+    let minor =
+        |change: &Change| change.version.strip_prefix("1.").and_then(|minor| minor.parse::<u32>().ok());
+    let minors: Vec<Option<u32>> = contract.changes.iter().map(minor).collect();
+    assert!(minors.iter().all(Option::is_some) && minors.is_sorted(), "{minors:?}");
+    for change in &contract.changes {
+        for text in [&change.change, &change.older] {
+            assert!(text.ends_with('.'), "{}: no sentence: {text}", change.name);
+        }
+    }
+    for (_, row) in contract.rows() {
+        let of_claims = row.claims.iter().map(|claim| (&claim.since, &claim.before));
+        for (since, before) in [(&row.since, &row.before)].into_iter().chain(of_claims) {
+            assert!(since.iter().all(|name| contract.change(name).is_some()), "{}: {since:?}?", row.id);
+            assert!(before.is_none() || since.is_some(), "{}: before which change?", row.id);
+        }
+    }
+    let label = contract.change("false-exclusion-label").expect("of 1.34");
+    assert_eq!(contract.based_on(label), ["SVC-NODES-04"]);
+    let claim = harness_core::check::Claim::of(&CheckId::new("SVC-NODES-04")).since.expect("a change");
+    assert_eq!((claim.minor, claim.what), (34, label.change.as_str()));
+}
+
+#[test]
 fn bugs_are_of_rows_that_there_are_and_say_what_happened() {
     let contract = contract();
     let bugs: Vec<Bug> = read(&files::built_in(BUGS)).expect("bugs");

@@ -1,6 +1,6 @@
 //! The claims of checks, which are written only in the contract (`docs/contract/*.yaml`).
 
-use super::{CheckId, Level};
+use super::{Before, CheckId, Level, Since};
 
 /// What a check claims, its level, and the source of the requirement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -15,6 +15,8 @@ pub struct Claim {
     /// Whether it applies only to CCMs that declare the framework profile (the contract's dagger). For others a MUST
     /// becomes a SHOULD, and a SHOULD is only recorded.
     pub framework_only: bool,
+    /// The change of the framework from which it applies; `None`: to all versions.
+    pub since: Option<Since>,
     /// The source of the requirement.
     pub source: &'static str,
 }

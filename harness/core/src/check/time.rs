@@ -1,17 +1,11 @@
-//! The versions from which a check applies, and its timing.
+//! The version of Kubernetes from which a check applies, and its timing.
 
-use super::{Before, Check, Served, Since};
+use super::{Check, Served};
 
 impl<Cx> Check<Cx> {
     /// Needs an API server of this minor version.
     pub const fn served_since(mut self, minor: u32, what: &'static str) -> Check<Cx> {
         self.served = Served::Since { minor, what };
-        self
-    }
-
-    /// Applies from this minor version of the framework on, which introduced `what` (contract section 22).
-    pub const fn since(mut self, minor: u32, what: &'static str, before: Before) -> Check<Cx> {
-        self.since = Some(Since { minor, what, before });
         self
     }
 

@@ -89,6 +89,9 @@ impl Judging for Shown {
                         stand.session().events().say(format!("error: {}: the run is aborted", broken.why));
                         stand.session().interrupt();
                     }
+                    if session.gone().is_some() {
+                        turn.loses_its_lane();
+                    }
                     if turn.ends_the_work_of_its_lane() {
                         // Checks of the whole run expect the CCM there. If it does not start, that is reported then.
                         let returns = session.unless_interrupted(session.ensure_ccm(Form::Replicas));

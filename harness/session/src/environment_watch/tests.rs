@@ -8,21 +8,21 @@ use std::sync::atomic::{AtomicU32, Ordering};
 async fn a_long_silence_means_gone_and_a_return_does_not() {
     let asked = AtomicU32::new(0);
     let began = Instant::now();
-    // Silent for 27 s, then there once, then silent for good.
+    // Silent for 117 s, then there once, then silent for good.
     let answers = || match asked.fetch_add(1, Ordering::Relaxed) {
-        27 => ready(Ok(())),
+        117 => ready(Ok(())),
         _ => ready(Err("connection refused".to_owned())),
     };
-    let part = Part::new("the API server", None);
+    let part = Part::server("the API server");
     let why = part.lost(answers).await;
-    assert_eq!(why, "the API server has not answered for 30 s: connection refused");
-    assert_eq!(began.elapsed(), Duration::from_secs(57));
+    assert_eq!(why, "the API server has not answered for 120 s: connection refused");
+    assert_eq!(began.elapsed(), Duration::from_secs(237));
     let away = part.away_since(began).expect("it was away");
     assert!(
-        away.starts_with("the API server did not answer for 27 s during the check (connection refused)"),
+        away.starts_with("the API server did not answer for 117 s during the check (connection refused)"),
         "{away}"
     );
-    assert_eq!(part.away_since(began + Duration::from_secs(28)), None, "it was back then");
+    assert_eq!(part.away_since(began + Duration::from_secs(118)), None, "it was back then");
 }
 
 /// A watch whose components answer as in `answers`.
@@ -30,8 +30,7 @@ fn watched<F>(answers: impl Fn() -> F + Send + Sync + 'static) -> EnvironmentWat
 where
     F: Future<Output = Result<(), String>> + Send,
 {
-    let (gone, why, part) =
-        (CancellationToken::new(), Arc::new(OnceLock::new()), Part::new("the cloud", None));
+    let (gone, why, part) = (CancellationToken::new(), Arc::new(OnceLock::new()), Part::cloud());
     let (is_gone, reason, looked) = (gone.clone(), why.clone(), part.clone());
     let task = tokio::spawn(async move {
         let _ = reason.set(looked.lost(answers).await);
@@ -103,7 +102,7 @@ async fn a_failure_during_an_absence_is_excused_before_the_return() {
 
 #[tokio::test(start_paused = true)]
 async fn failures_while_every_answer_is_slow_are_not_judged() {
-    let part = Part::new("the API server", Some(SLOW_FROM));
+    let part = Part::server("the API server");
     let (waits, looked) = (AtomicU32::new(20), part.clone());
     // Fast for a minute, then for a minute as slow as a machine with ten times the work it can do.
     let looking = async {
@@ -176,7 +175,7 @@ async fn silence_before_an_intended_absence_stays_an_excuse() {
 async fn one_refusal_counts_as_away_and_a_small_delay_does_not() {
     let began = Instant::now();
     let asked = AtomicU32::new(0);
-    let part = Part::new("the API server", None);
+    let part = Part::server("the API server");
     let looking = part.lost(|| async {
         match asked.fetch_add(1, Ordering::Relaxed) {
             3 => return Err("etcd has stopped".to_owned()),
@@ -205,7 +204,7 @@ async fn one_refusal_counts_as_away_and_a_small_delay_does_not() {
 
 #[tokio::test(start_paused = true)]
 async fn a_late_answer_excuses_a_leader_that_ends_soon_after_it() {
-    let part = Part::new("the API server", Some(SLOW_FROM));
+    let part = Part::server("the API server");
     let deadline = Duration::from_secs(8);
     part.answered(Instant::now(), Duration::from_millis(900));
     assert_eq!(part.late_before(Instant::now(), deadline), None, "that left enough time");
@@ -214,7 +213,7 @@ async fn a_late_answer_excuses_a_leader_that_ends_soon_after_it() {
     assert_eq!(late, "the API server needed 1.2 s for an answer shortly before");
     pause(Duration::from_secs(9)).await;
     assert_eq!(part.late_before(Instant::now(), deadline), None, "that was long ago");
-    let cloud = Part::new("the cloud", None);
+    let cloud = Part::cloud();
     cloud.answered(Instant::now(), Duration::from_secs(2));
     assert_eq!(cloud.late_before(Instant::now(), deadline), None, "no Lease is in the cloud");
 }

@@ -81,7 +81,10 @@ fn unresolved_name(line: &str) -> Option<String> {
 fn refused_credential(journal: &str) -> Option<String> {
     let refused = |line: &&str| line.ends_with("-> 401") || line.ends_with("-> 403");
     let line = journal.lines().rfind(refused)?;
-    Some(format!("the cloud refuses the CCM's credential: {}", line.trim_start_matches(['*', ' '])))
+    let call = line.trim_start_matches(['*', ' ']);
+    Some(format!(
+        "the cloud refuses the CCM's credential: {call}; the right one is ${{CLOUD_TOKEN}} in the manifests or in 'environment'"
+    ))
 }
 
 /// The newest call about the check's own objects that was still open at the end.
@@ -233,7 +236,8 @@ mod tests {
         assert_eq!(
             of(&[], journal),
             [
-                "the cloud refuses the CCM's credential: #2 0.2s a: GET /v1/instances/i-2 -> 401",
+                "the cloud refuses the CCM's credential: #2 0.2s a: GET /v1/instances/i-2 -> 401; the right one is \
+                 ${CLOUD_TOKEN} in the manifests or in 'environment'",
                 "a call never returned: #4 0.4s a: DELETE /v1/load-balancers/lb-1 -> under way",
             ]
         );

@@ -183,25 +183,7 @@ const fn of_vector(at: usize) -> Check {
         (false, true) => 13,
         (false, false) => 0,
     };
-    let check = check.needs(&[Capability::Instances]).takes(takes);
-    // Before that version no pair was read, and the Node stayed tainted.
-    match expected.is_some() && pair_of_ips(VECTORS[at].provided) {
-        true => check.since(29, "a provided node IP of each family", Before::NotJudged),
-        false => check,
-    }
-}
-
-/// Whether the kubelet was given two IPs.
-const fn pair_of_ips(provided: Option<&str>) -> bool {
-    let Some(provided) = provided else { return false };
-    let (text, mut at) = (provided.as_bytes(), 0);
-    while at < text.len() {
-        if text[at] == b',' {
-            return true;
-        }
-        at += 1;
-    }
-    false
+    check.needs(&[Capability::Instances]).takes(takes)
 }
 
 /// The check's own addresses in an annotation as the kubelet would write it, including spaces.

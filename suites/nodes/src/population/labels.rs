@@ -17,21 +17,9 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("NODE-LBL-03", |cx| Box::pin(writes_labels(cx, &[L_TYPE, B_TYPE]))).needs(INSTANCES),
     Check::of("NODE-LBL-04", |cx| Box::pin(omits_empty_values(cx))).needs(INSTANCES),
     Check::of("NODE-LBL-05", |cx| Box::pin(overwrites_at_initialisation(cx))).needs(INSTANCES),
-    Check::of("NODE-LBL-06", |cx| Box::pin(adds_the_clouds_labels(cx))).needs(ADDITIONAL).since(
-        30,
-        "further labels of the cloud",
-        Before::NotJudged,
-    ),
-    Check::of("NODE-LBL-07", |cx| Box::pin(discards_reserved_labels(cx))).needs(ADDITIONAL).since(
-        30,
-        "further labels of the cloud",
-        Before::NotJudged,
-    ),
-    Check::of("NODE-LBL-08", |cx| Box::pin(repairs_drift(cx))).needs(INSTANCES).takes(6).since(
-        30,
-        "label repair on every event",
-        Before::Otherwise("it is reset by the next periodic refresh"),
-    ),
+    Check::of("NODE-LBL-06", |cx| Box::pin(adds_the_clouds_labels(cx))).needs(ADDITIONAL),
+    Check::of("NODE-LBL-07", |cx| Box::pin(discards_reserved_labels(cx))).needs(ADDITIONAL),
+    Check::of("NODE-LBL-08", |cx| Box::pin(repairs_drift(cx))).needs(INSTANCES).takes(6),
 ];
 
 async fn writes_labels(cx: &CheckCx, keys: &'static [&'static str]) -> Verdict {

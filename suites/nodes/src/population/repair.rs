@@ -11,18 +11,10 @@ use suites_common::joining::ccm_initialises_others;
 use tokio::time::Instant;
 
 const INSTANCES: &[Capability] = &[Capability::Instances];
-const EVENTS: &str = "label repair on every event";
 
 pub(super) const CHECKS: &[Check] = &[
-    Check::of("NODE-LBL-10", |cx| Box::pin(repairs_nothing_else(cx)))
-        .by_calls()
-        .needs(INSTANCES)
-        .takes(13)
-        .since(30, EVENTS, Before::NotJudged),
-    Check::of("NODE-LBL-11", |cx| Box::pin(repairs_no_tainted_node(cx)))
-        .needs(INSTANCES)
-        .since(30, EVENTS, Before::NotJudged)
-        .takes(11),
+    Check::of("NODE-LBL-10", |cx| Box::pin(repairs_nothing_else(cx))).by_calls().needs(INSTANCES).takes(13),
+    Check::of("NODE-LBL-11", |cx| Box::pin(repairs_no_tainted_node(cx))).needs(INSTANCES).takes(11),
 ];
 
 /// The key of a label and an annotation that another client has set.

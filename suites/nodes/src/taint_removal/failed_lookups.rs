@@ -21,7 +21,6 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(31),
     Check::of("NODE-INIT-09", |cx| Box::pin(waits_for_a_provider_id(cx)))
         .needs(&[Capability::Instances])
-        .since(30, "no taint goes without a providerID", Before::NotJudged)
         .takes(35),
     Check::of("NODE-INIT-14", |cx| Box::pin(insists_on_a_readable_ip(cx)))
         .needs(&[Capability::Instances])

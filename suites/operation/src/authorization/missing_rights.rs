@@ -21,7 +21,6 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("AUTH-02", |cx| Box::pin(repairs_no_label(cx, "AUTH-02")))
         .needs(INSTANCES)
         .with(TRIAL)
-        .since(30, "label repair on every event", Before::NotJudged)
         .on_a_fresh_cluster(),
     Check::of("AUTH-03", |cx| Box::pin(initialises_none(cx)))
         .needs(INSTANCES)
@@ -30,12 +29,10 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("AUTH-04", |cx| Box::pin(repairs_no_label(cx, "AUTH-04")))
         .needs(INSTANCES)
         .with(TRIAL)
-        .since(30, "label repair on every event", Before::NotJudged)
         .on_a_fresh_cluster(),
     Check::of("AUTH-05", |cx| Box::pin(deletes_none(cx)))
         .needs(INSTANCES)
         .with(TRIAL)
-        .since(31, "Event DeletingNodeFailed", Before::NotJudged)
         .on_a_fresh_cluster()
         .takes(5),
     Check::of("AUTH-06", |cx| Box::pin(writes_no_addresses(cx)))

@@ -14,8 +14,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check::of("CAP-01", |cx| Box::pin(starts_what_it_declares(cx)))
         .needs(ELECTED_PORT)
         .of_the_cloud(&[])
-        .with(REACHED)
-        .since(28, "controllers have their names of today", Before::Otherwise("their names of before")),
+        .with(REACHED),
     Check::of("CAP-02", |cx| Box::pin(leaves_nodes(cx))).lacks(&[Capability::Instances]).takes(30),
     Check::of("CAP-03", |cx| Box::pin(leaves_services(cx))).lacks(&[Capability::LoadBalancer]).takes(46),
     Check::of("CAP-04", |cx| Box::pin(continues_without_routes(cx)))

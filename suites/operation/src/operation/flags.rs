@@ -33,7 +33,6 @@ pub(super) const CHECKS: &[Check] = &[
         .takes(46),
     Check::of("CAP-07.alias", |cx| Box::pin(knows_old_names(cx)))
         .needs(&[Capability::FrameworkFlags, Capability::Instances, Capability::LoadBalancer])
-        .since(28, "new names of controllers", Before::NotJudged)
         .with(TRIAL)
         .on_a_fresh_cluster()
         .takes(12),

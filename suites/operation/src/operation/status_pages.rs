@@ -10,16 +10,8 @@ pub(super) const ELECTED_PORT: &[Capability] = &[Capability::LeaderElection, Cap
 
 pub(super) const CHECKS: &[Check] = &[
     Check::of("AUTH-26", |cx| Box::pin(refuses_strangers(cx))).needs(PORT).of_the_cloud(&[]).with(REACHED),
-    Check::of("OBS-05", |cx| Box::pin(shows_metrics(cx))).needs(PORT).with(REACHED).since(
-        28,
-        "metrics of initialisation",
-        Before::NotJudged,
-    ),
-    Check::of("OBS-07", |cx| Box::pin(shows_slis(cx))).needs(PORT).of_the_cloud(&[]).with(REACHED).since(
-        28,
-        "/metrics/slis",
-        Before::NotJudged,
-    ),
+    Check::of("OBS-05", |cx| Box::pin(shows_metrics(cx))).needs(PORT).with(REACHED),
+    Check::of("OBS-07", |cx| Box::pin(shows_slis(cx))).needs(PORT).of_the_cloud(&[]).with(REACHED),
     Check::of("OBS-08", |cx| Box::pin(shows_its_configuration(cx)))
         .needs(PORT)
         .of_the_cloud(&[])

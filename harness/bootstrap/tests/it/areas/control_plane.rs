@@ -37,10 +37,7 @@ fn the_way_to_the_api_server() {
         ),
         "listens on port 7445",
     );
-    never_boots(
-        &env("{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}"),
-        "port 443 of the loopback address",
-    );
+    never_boots(&env("{name: KUBERNETES_SERVICE_HOST, value: 127.0.0.1}"), "the kubelet sets port 443");
     never_boots(
         &env("{name: KUBERNETES_SERVICE_HOST, value: kubernetes.default.svc}"),
         "only cluster DNS knows",
