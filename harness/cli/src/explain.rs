@@ -152,7 +152,7 @@ fn whose(party: Party) -> &'static str {
 }
 
 fn of_row(contract: &Contract, area: &Area, row: &Row) -> String {
-    let mut text = format!("{}  {}\n\n", row.id, row.level_in_words(contract));
+    let mut text = format!("{}  {}\n\n", row.id, row.level_in_words(&contract.changes));
     text.push_str(&labelled("required:", &row.requires));
     text.push_str(&labelled("why:", &row.why));
     text.push_str(&labelled(

@@ -24,7 +24,7 @@ fn behind_the_end(objects: &Objects, index: usize, object: &Object) -> Option<Re
     (object.document > end).then(|| Refusal {
         object: index,
         place: object.at(),
-        what: format!("kubectl reads the file only up to document {end}, which is no object"),
+        what: format!("kubectl reads the file only up to document {end}, which is not an object"),
         hint: format!("remove document {end}, or give it apiVersion and kind"),
     })
 }

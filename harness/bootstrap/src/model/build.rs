@@ -3,12 +3,11 @@
 use super::asked::Asked;
 use super::fact::{Change, Fact, Premise, Reason, Rule};
 use super::ordinary::OrdinaryPods;
-use super::verdict::boots_without;
 use bootstrap_manifests::accept;
 use bootstrap_manifests::cluster::{Cluster, Machine, Topology};
 use bootstrap_manifests::known::{
-    ApiServer, Assumed, Behind, CloudService, Gap, Need, Webhook, api_server, apply_policies, cloud_services,
-    gaps, missing, mutated, ordinary_pod, webhooks,
+    ApiServer, Assumed, CloudService, Gap, Need, Webhook, api_server, apply_policies, cloud_services, gaps,
+    missing, mutated, ordinary_pod, webhooks,
 };
 use bootstrap_manifests::manifest::{Object, Objects, Place};
 use bootstrap_manifests::workload::{Condition, Ref, Role, Stage, Taint, Workload, WorkloadKind};
@@ -131,29 +130,6 @@ impl Set {
         }
     }
 
-    /// The conditions outside of the manifests for what the boot of this cluster waits for, each listed once.
-    pub(crate) fn conditions(&self, cluster: &Cluster) -> Vec<&Condition> {
-        let backends = self.backends();
-        // A webhook that the boot does not meet needs no backend.
-        let is_needed = |w: usize| {
-            backends.contains(&w)
-                && !self.workloads[w].conditions.is_empty()
-                && !boots_without(self, cluster, w)
-        };
-        let waited = |w: &usize| self.workloads[*w].role != Role::Other || is_needed(*w);
-        let mut all: Vec<&Condition> = Vec::new();
-        for condition in (0..self.workloads.len()).filter(waited).flat_map(|w| &self.workloads[w].conditions)
-        {
-            if !all.iter().any(|known| known.words == condition.words) {
-                all.push(condition);
-            }
-        }
-        if takes_ordinary_pods(&cluster.machines()) {
-            all.extend(&self.ordinary.conditions);
-        }
-        all
-    }
-
     /// The workloads behind webhooks and behind Services through which CCMs reach their clouds.
     pub(crate) fn backends(&self) -> BTreeSet<usize> {
         let of_hooks = self.webhooks.iter().filter_map(|hook| hook.backends.as_ref()).flatten();
@@ -168,7 +144,7 @@ impl Set {
 }
 
 /// Whether a machine has no taint that stays, so that ordinary Pods can run.
-fn takes_ordinary_pods(machines: &[Machine]) -> bool {
+pub(super) fn takes_ordinary_pods(machines: &[Machine]) -> bool {
     machines.iter().any(|machine| machine.taints.is_empty())
 }
 
@@ -352,68 +328,6 @@ impl<'a> Model<'a> {
             let body = vec![self.needs(Fact::Initialised(n)), self.needs(Fact::Ready(n))];
             self.rule(Fact::StorageWorks, body);
         }
-    }
-
-    fn webhook(&mut self, hook: usize) {
-        let webhook = &self.set.webhooks[hook];
-        let head = Fact::WebhookAnswers(number(hook));
-        let Some(backends) = &webhook.backends else {
-            return self.give(head);
-        };
-        if backends.is_empty() {
-            let words = format!("no workload of the manifests is behind the Service of {}", webhook.title);
-            let change = Change::FailOpen(number(hook));
-            let missing = self.never(words, Some(webhook.place.clone()), Some(change));
-            return self.rule(head, vec![missing]);
-        }
-        for backend in backends {
-            for node in 0..self.machines.len() {
-                let mut body = vec![self.needs(Fact::Runs(number(*backend), number(node)))];
-                // The API server connects to the Service's address from its own machine, and to the Pod's from there.
-                if let Some(own) = self.machines.iter().position(|machine| machine.control_plane) {
-                    body.push(self.needs(Fact::ServicesAnswer(number(own))));
-                    if !self.set.workloads[*backend].host_network {
-                        body.push(self.needs(Fact::Networked(number(own))));
-                    }
-                }
-                self.rule(head, body);
-            }
-        }
-    }
-
-    /// What a Service needs through which a CCM reaches its cloud.
-    fn cloud_service(&mut self, at: usize) {
-        let service = &self.set.cloud_services[at];
-        for node in 0..self.machines.len() {
-            let head = Fact::CloudAnswers(number(at), number(node));
-            match &service.behind {
-                Behind::Nothing(why) => {
-                    let words = format!("{} leads nowhere: {why}", service.title);
-                    let nothing = self.never(words, Some(service.place.clone()), None);
-                    self.rule(head, vec![nothing]);
-                }
-                Behind::Addresses => {
-                    let answers = self.needs(Fact::ServicesAnswer(number(node)));
-                    self.rule(head, vec![answers]);
-                }
-                Behind::Pods(pods) => {
-                    let places = (0..self.machines.len()).filter(|own| !service.local || *own == node);
-                    let all: Vec<(usize, usize)> =
-                        places.flat_map(|own| pods.iter().map(move |pod| (*pod, own))).collect();
-                    for (pod, own) in all {
-                        let runs = self.needs(Fact::Runs(number(pod), number(own)));
-                        let answers = self.needs(Fact::ServicesAnswer(number(node)));
-                        self.rule(head, vec![runs, answers]);
-                    }
-                }
-            }
-        }
-    }
-
-    /// The premise that a webhook answers.
-    pub(super) fn answer_of(&mut self, hook: usize) -> Premise {
-        let place = self.set.webhooks[hook].place.clone();
-        self.needs_at(Fact::WebhookAnswers(number(hook)), place, Some(Change::FailOpen(number(hook))))
     }
 
     /// What initialises a Node: any CCM that works, or the Node's own node manager.

@@ -5,8 +5,10 @@
 
 mod asked;
 mod build;
+mod build_backends;
 mod build_nodes;
 mod build_pods;
+mod conditions;
 mod explore;
 mod fact;
 mod ordinary;

@@ -64,14 +64,6 @@ pub(crate) struct Judged {
     pub(crate) booted: bool,
 }
 
-/// Whether the cluster boots in every order although a workload gets no Pods.
-pub(super) fn boots_without(set: &Set, cluster: &Cluster, workload: usize) -> bool {
-    [false, true].into_iter().all(|webhooks_first| {
-        let explored = explore(&Model::without(set, cluster, webhooks_first, Some(workload)));
-        explored.complete && explored.stuck.is_none()
-    })
-}
-
 /// The shortest boot that counts as slow, in seconds: the API server's own default toleration.
 const SLOW_BOOT: i64 = 300;
 

@@ -1,6 +1,7 @@
 //! The pages of the contract, in Markdown.
 
-use super::{Area, Contract, Obligation, Party, Row, bugs_of};
+use super::change::since_in_words;
+use super::{Area, Change, Contract, Obligation, Party, Row, bugs_of};
 use std::fmt::Write as _;
 
 /// The first line of every page.
@@ -20,7 +21,7 @@ pub(super) fn page(contract: &Contract, area: &Area) -> String {
 }
 
 fn section(contract: &Contract, area: &Area, row: &Row) -> String {
-    let mut text = format!("## {}\n\n**{}**", row.id, row.level_in_words(contract));
+    let mut text = format!("## {}\n\n**{}**", row.id, row.level_in_words(&contract.changes));
     let owners: Vec<String> = row.owners(area).iter().map(ToString::to_string).collect();
     let _ = write!(text, ", decided by {}", owners.join(" and "));
     let gates: Vec<String> = row.gates(area).iter().map(|gate| format!("`{gate}`")).collect();
@@ -37,7 +38,7 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
     for claim in &row.claims {
         let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
         let level = claim.level.map(|level| format!("{level}{only}"));
-        let since = claim.since.as_ref().map(|since| contract.since_in_words(since));
+        let since = claim.since.as_ref().map(|since| since_in_words(&contract.changes, since));
         let limits: Vec<String> = level.into_iter().chain(since).collect();
         let limits = if limits.is_empty() { String::new() } else { format!(" ({})", limits.join(", ")) };
         let _ = writeln!(text, "| `{}`{limits} | {} |", claim.check(row), claim.requires.replace('|', "\\|"));
@@ -66,11 +67,21 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
 fn changes(contract: &Contract) -> String {
     let mut text = "\n## Changes of the framework\n\nThe profile of a CCM declares the version of the framework that it is built on (`framework.version`), and the CCM is judged by that version.\n\n| version | change | older versions | rows and checks | source |\n|---|---|---|---|---|\n".to_owned();
     for one in &contract.changes {
-        let based = contract.based_on(one).join(", ");
+        let based = based_on(contract, one).join(", ");
         let source = contract.terms.source(&one.source);
         let _ = writeln!(text, "| {} | {} | {} | {based} | {source} |", one.version, one.change, one.older);
     }
     text
+}
+
+/// The ids of rows and checks that are based on a change.
+pub(super) fn based_on(contract: &Contract, change: &Change) -> Vec<String> {
+    let is_it = |since: &Option<String>| since.as_ref() == Some(&change.name);
+    let of = |row: &Row| {
+        let claims = row.claims.iter().filter(|claim| is_it(&claim.since)).map(|claim| claim.check(row));
+        is_it(&row.since).then(|| row.id.clone()).into_iter().chain(claims).collect::<Vec<_>>()
+    };
+    contract.rows().flat_map(|(_, row)| of(row)).collect()
 }
 
 /// The heading for how a row is provoked.

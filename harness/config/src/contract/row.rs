@@ -1,6 +1,6 @@
 //! Areas and rows, in the form of the tables.
 
-use super::Contract;
+use super::change::{Change, since_in_words};
 use harness_core::check::{Capability, Level, Party};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -206,8 +206,8 @@ impl Row {
         self.gate.as_deref().unwrap_or(&area.gate)
     }
 
-    /// The level as text.
-    pub fn level_in_words(&self, contract: &Contract) -> String {
+    /// The level as text; `changes` are those of the contract.
+    pub fn level_in_words(&self, changes: &[Change]) -> String {
         let mut words = match (self.framework, self.level.level()) {
             (false, _) => self.level.to_string(),
             (true, level) => format!(
@@ -217,7 +217,7 @@ impl Row {
             ),
         };
         if let Some(since) = &self.since {
-            words.push_str(&format!(", {}", contract.since_in_words(since)));
+            words.push_str(&format!(", {}", since_in_words(changes, since)));
         }
         words
     }
