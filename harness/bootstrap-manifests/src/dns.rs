@@ -1,6 +1,7 @@
 //! Cluster DNS as kubeadm installs it, and whether a CCM needs it: does it reach its cloud by name or by address?
 
 use crate::aliases::aliases;
+use crate::cloud_urls::{cloud_texts, hosts_in};
 use crate::manifest::{Node, Object, Objects, Place, Value};
 use crate::workload::{CONTROL_PLANE, DnsPolicy, Effect, Labels, Role, Toleration, Workload, WorkloadKind};
 use std::net::IpAddr;
@@ -99,16 +100,7 @@ pub fn cloud_by_name(objects: &Objects, workloads: &[Workload]) -> Option<bool> 
     let mut hosts = Vec::new();
     for workload in workloads.iter().filter(|workload| workload.role == Role::Ccm) {
         let before = hosts.len();
-        for container in workload.containers.iter().filter(|container| !container.init) {
-            for (argument, _) in &container.arguments {
-                hosts.extend(hosts_in(argument));
-            }
-            for (name, value, _) in &container.env {
-                if name != "KUBERNETES_SERVICE_HOST" {
-                    hosts.extend(hosts_in(value));
-                }
-            }
-        }
+        hosts.extend(cloud_texts(workload).iter().flat_map(|(text, _)| hosts_in(text)));
         for reference in &workload.refs {
             for object in objects.of_kind(reference.kind) {
                 let own = object.name == reference.name && object.namespace == reference.namespace;
@@ -135,17 +127,9 @@ pub fn unknown_to_the_node(objects: &Objects, workload: &Workload) -> Option<(St
         return None;
     }
     let aliases = aliases(objects, workload);
-    let containers = workload.containers.iter().filter(|container| !container.init);
-    let arguments = containers.clone().flat_map(|container| &container.arguments);
-    let variables = containers.flat_map(|container| &container.env);
-    let texts = arguments.map(|(text, place)| (text, place)).chain(
-        variables
-            .filter(|(name, ..)| name != "KUBERNETES_SERVICE_HOST")
-            .map(|(_, text, place)| (text, place)),
-    );
-    texts.into_iter().find_map(|(text, place)| {
-        let host = hosts_in(text).into_iter().find(|host| crate::known::in_cluster(host))?;
-        aliases.iter().all(|(name, _)| *name != host).then(|| (host, place.clone()))
+    cloud_texts(workload).into_iter().find_map(|(text, place)| {
+        let host = hosts_in(&text).into_iter().find(|host| crate::known::in_cluster(host))?;
+        aliases.iter().all(|(name, _)| *name != host).then_some((host, place))
     })
 }
 
@@ -154,36 +138,5 @@ fn texts(node: Option<&Node>, found: &mut impl FnMut(&str)) {
         if let Value::Text(text) = &entry.value.value {
             found(text);
         }
-    }
-}
-
-/// The hosts of all URLs in a text.
-pub(crate) fn hosts_in(text: &str) -> Vec<String> {
-    let mut hosts = Vec::new();
-    for part in text.split("://").skip(1) {
-        let end = part.find(|c: char| matches!(c, '/' | '"' | '\'' | ',' | '?' | '#') || c.is_whitespace());
-        let authority = &part[..end.unwrap_or(part.len())];
-        let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let host = match host.strip_prefix('[') {
-            Some(v6) => v6.split(']').next().unwrap_or_default(),
-            None => host.split(':').next().unwrap_or_default(),
-        };
-        if !host.is_empty() && !host.contains(['$', '{', '(']) {
-            hosts.push(host.to_owned());
-        }
-    }
-    hosts
-}
-
-#[cfg(test)]
-mod tests {
-    use super::hosts_in;
-
-    #[test]
-    fn hosts_of_urls() {
-        assert_eq!(hosts_in("--url=https://api.example.com:443/v1"), ["api.example.com"]);
-        assert_eq!(hosts_in("auth-url: \"http://172.18.0.1:5000/v3\""), ["172.18.0.1"]);
-        assert_eq!(hosts_in("https://[fd00::1]:8080"), ["fd00::1"]);
-        assert!(hosts_in("no url, ${CLOUD_ENDPOINT}, https://${HOST}/").is_empty());
     }
 }

@@ -6,6 +6,7 @@
 
 pub mod accept;
 mod aliases;
+mod cloud_urls;
 pub mod cluster;
 pub mod dns;
 pub mod known;

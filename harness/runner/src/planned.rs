@@ -142,13 +142,22 @@ fn older_than(check: &Check, framework: Framework) -> Option<Since> {
 
 /// Differences between what is expected of a CCM of this framework and of one of the newest, one text for each change.
 pub(super) fn framework_notes(suites: &[Suite], framework: Framework) -> Vec<String> {
-    let mut changes: BTreeMap<Since, Vec<&str>> = BTreeMap::new();
+    let mut changes: BTreeMap<(u32, &str, &str), BTreeMap<Before, Vec<&str>>> = BTreeMap::new();
     for check in of_contract(suites) {
-        if let Some(since) = older_than(check, framework) {
-            changes.entry(since).or_default().push(check.id.as_str());
+        if let Some(Since { minor, what, older, before }) = older_than(check, framework) {
+            let of_change = changes.entry((minor, what, older)).or_default();
+            of_change.entry(before).or_default().push(check.id.as_str());
         }
     }
-    changes.into_iter().map(|(since, checks)| format!("{since} Checks: {}.", checks.join(", "))).collect()
+    let of_change = |((minor, what, older), checks): ((u32, &str, &str), BTreeMap<Before, Vec<&str>>)| {
+        let of_before = |(before, checks): (Before, Vec<&str>)| match before {
+            Before::NotJudged => format!(" Recorded only: {}.", checks.join(", ")),
+            Before::Otherwise(what) => format!(" Instead {} expects: {what}.", checks.join(", ")),
+        };
+        let checks: String = checks.into_iter().map(of_before).collect();
+        format!("framework 1.{minor}. {what} {older}{checks}")
+    };
+    changes.into_iter().map(of_change).collect()
 }
 
 /// The checks that will run.

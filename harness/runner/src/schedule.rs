@@ -40,8 +40,8 @@ pub struct Declared<'a> {
 pub enum Kind {
     /// Starts on a cluster on which no CCM works; a lane without a CCM continues with these.
     Cold,
-    /// Steps of checks that share the CCM: only the first lane runs these. It starts with them, or runs them after the
-    /// cold steps if it is the only lane.
+    /// Steps of checks that share the CCM: only the first lane runs these, or another one if its environment is gone. It
+    /// starts with them, or runs them after the cold steps if it is the only lane.
     Shared,
     /// Steps outside of the lanes: one at a time next to the steps of all lanes, after the sharing ones, when the machine
     /// has room for real kubelets next to the lanes.

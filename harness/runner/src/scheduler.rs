@@ -69,7 +69,7 @@ impl Turn<'_> {
         let (turns, lane) = (self.turns, self.lane);
         drop(self);
         let state = turns.lock();
-        // A lane that starts no step now starts none of another kind later.
+        // A lane that starts no step now starts another one later only if a lost lane leaves it.
         !state.lanes[lane].lost && state.lanes[lane].at.is_none() && state.next(Kind::Last).is_some()
     }
 

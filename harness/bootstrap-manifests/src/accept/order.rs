@@ -20,12 +20,15 @@ pub(super) fn check(objects: &Objects, answer: &mut Answer) {
 
 /// An object after a document that is no object (cli-runtime, `StreamVisitor.Visit`).
 fn behind_the_end(objects: &Objects, index: usize, object: &Object) -> Option<Refusal> {
-    let end = *objects.ends.get(&object.source)?;
-    (object.document > end).then(|| Refusal {
+    let (end, place) = objects.ends.get(&object.source)?;
+    (object.document > *end).then(|| Refusal {
         object: index,
-        place: object.at(),
-        what: format!("kubectl reads the file only up to document {end}, which is not an object"),
-        hint: format!("remove document {end}, or give it apiVersion and kind"),
+        place: place.clone(),
+        what: format!(
+            "kubectl reads the file only up to line {}, where a document without apiVersion and kind begins",
+            place.line
+        ),
+        hint: String::from("remove that document, or give it apiVersion and kind"),
     })
 }
 

@@ -106,9 +106,10 @@ pub(super) fn certificate(objects: &Objects, workload: &Workload) -> Option<Cond
     let of_another =
         services.any(|one| one.node.at(&["spec", "clusterIP"]).and_then(Node::text) == Some(&host));
     let of_service = host == "kubernetes" || host.starts_with("kubernetes.default");
-    let by_another_name = ["tls-server-name", "insecure-skip-tls-verify: true"];
+    // Another address on the command line replaces the name in the kubeconfig as well (`DirectClientConfig.getCluster`).
+    let by_another_name = |text: &str| text.contains("tls-server-name") && workload.flag("master").is_none();
     let unchecked = matches!(kubeconfig(objects, workload), Some(Kubeconfig::Text { text, .. })
-        if by_another_name.iter().any(|field| text.contains(field)));
+        if text.contains("insecure-skip-tls-verify: true") || by_another_name(&text));
     let what = if aliased { "name" } else { "address" };
     let words = format!("the certificate of the API server is also for the {what} {host}");
     let depends = (aliased || of_another) && is_encrypted && !of_service && !unchecked;

@@ -2,9 +2,9 @@
 
 use super::host::is_headless;
 use crate::aliases::aliases;
-use crate::dns::hosts_in;
+use crate::cloud_urls::{cloud_texts, hosts_in};
 use crate::manifest::{Node, Object, Objects, Place};
-use crate::workload::{Role, Workload};
+use crate::workload::{Role, Workload, is_added_label};
 use std::net::IpAddr;
 
 /// A Service through which a CCM reaches its cloud.
@@ -12,6 +12,8 @@ use std::net::IpAddr;
 pub struct CloudService {
     /// The index of the CCM.
     pub ccm: usize,
+    /// Its namespace.
+    pub namespace: String,
     /// `Service/name`.
     pub title: String,
     /// Where the CCM names it.
@@ -20,6 +22,8 @@ pub struct CloudService {
     pub behind: Behind,
     /// Whether only what runs on the CCM's own Node answers (`internalTrafficPolicy: Local`).
     pub local: bool,
+    /// Whether it has no address of its own (`clusterIP: None`), so that no proxy of Service addresses is needed.
+    pub direct: bool,
 }
 
 impl CloudService {
@@ -43,47 +47,29 @@ pub enum Behind {
     Nothing(String),
 }
 
-/// Parts of the names of variables and flags whose URLs a boot does not need.
-const BESIDE: [&str; 9] =
-    ["otel", "otlp", "trac", "telemetry", "metric", "prometheus", "sentry", "proxy", "webhook"];
-
 /// The Services of all CCMs.
 pub fn cloud_services(objects: &Objects, workloads: &[Workload]) -> Vec<CloudService> {
     let mut all: Vec<CloudService> = Vec::new();
     for (ccm, workload) in workloads.iter().enumerate().filter(|(_, workload)| workload.role == Role::Ccm) {
-        for (text, place) in texts(workload) {
+        for (text, place) in cloud_texts(workload) {
             for service in named(objects, workload, &text) {
-                let title = format!("Service/{}", service.name);
-                if all.iter().any(|known| known.ccm == ccm && known.title == title) {
+                let (namespace, title) = (service.namespace.clone(), format!("Service/{}", service.name));
+                let is_it = |known: &CloudService| {
+                    known.ccm == ccm && (&known.namespace, &known.title) == (&namespace, &title)
+                };
+                if all.iter().any(is_it) {
                     continue;
                 }
+                // Without an address of its own, its name leads to the Pods themselves.
+                let direct = is_headless(service);
                 let policy = service.node.at(&["spec", "internalTrafficPolicy"]).and_then(Node::text);
-                let local = policy == Some("Local");
-                let behind = behind(objects, workloads, service, local);
-                all.push(CloudService { ccm, title, place: place.clone(), behind, local });
+                let local = policy == Some("Local") && !direct;
+                let behind = behind(objects, workloads, service, (local, direct));
+                all.push(CloudService { ccm, namespace, title, place: place.clone(), behind, local, direct });
             }
         }
     }
     all
-}
-
-/// Values of variables and arguments that may contain the address of the cloud.
-fn texts(workload: &Workload) -> Vec<(String, Place)> {
-    let is_beside = |name: &str| {
-        let name = name.to_ascii_lowercase();
-        BESIDE.iter().any(|part| name.contains(part)) || name.starts_with("kubernetes_service")
-    };
-    let containers = || workload.containers.iter().filter(|container| !container.init);
-    let variables = containers().flat_map(|container| &container.env);
-    let variables = variables.filter(|(name, ..)| !is_beside(name)).map(|(_, value, place)| (value, place));
-    let arguments = containers().flat_map(|container| &container.arguments);
-    let of_api_server = ["--master", "--kubeconfig", "--authentication-kubeconfig"];
-    let arguments = arguments.filter(|(argument, _)| {
-        let flag = argument.split('=').next().unwrap_or_default();
-        !is_beside(flag) && !of_api_server.contains(&flag)
-    });
-    let arguments = arguments.map(|(argument, place)| (argument, place));
-    variables.chain(arguments).map(|(text, place)| (text.clone(), place.clone())).collect()
 }
 
 /// The Services that a text names: by an address, a name of cluster DNS, or a variable that the kubelet sets.
@@ -120,14 +106,21 @@ fn of_host<'o>(objects: &'o Objects, workload: &Workload, host: &str) -> Option<
     objects.find("Service", namespace, name)
 }
 
-fn behind(objects: &Objects, workloads: &[Workload], service: &Object, local: bool) -> Behind {
+fn behind(
+    objects: &Objects,
+    workloads: &[Workload],
+    service: &Object,
+    (local, direct): (bool, bool),
+) -> Behind {
     let selector = service.node.at(&["spec", "selector"]).map(Node::entries).unwrap_or_default();
     if !selector.is_empty() {
+        // Labels that controllers add are not known.
+        let has = |workload: &Workload, key: &String, value: Option<String>| {
+            is_added_label(key) || workload.labels.get(key) == value.as_ref()
+        };
         let fits = |workload: &Workload| {
             workload.namespace == service.namespace
-                && selector
-                    .iter()
-                    .all(|entry| workload.labels.get(&entry.key) == entry.value.scalar().as_ref())
+                && selector.iter().all(|entry| has(workload, &entry.key, entry.value.scalar()))
         };
         let pods: Vec<usize> =
             workloads.iter().enumerate().filter(|(_, own)| fits(own)).map(|(index, _)| index).collect();
@@ -145,6 +138,9 @@ fn behind(objects: &Objects, workloads: &[Workload], service: &Object, local: bo
     if slices.is_empty() {
         // The older form, of which the cluster makes EndpointSlices.
         return match objects.find("Endpoints", &service.namespace, &service.name) {
+            Some(own) if own.node.get("subsets").map(Node::items).unwrap_or_default().is_empty() => {
+                Behind::Nothing("its Endpoints have no addresses".to_owned())
+            }
             Some(_) => Behind::Addresses,
             None => Behind::Nothing(
                 "it has no selector, and the manifests contain no EndpointSlice for it".to_owned(),
@@ -158,7 +154,8 @@ fn behind(objects: &Objects, workloads: &[Workload], service: &Object, local: bo
     let offered: Vec<String> = slices.iter().flat_map(|slice| names(slice, &["ports"])).collect();
     let ports = names(service, &["spec", "ports"]);
     // kube-proxy joins them by the name of the port (`endpointslicecache.go`).
-    if let Some(port) = ports.iter().find(|port| !offered.contains(port)).filter(|_| !offered.is_empty()) {
+    let common = ports.iter().any(|port| offered.contains(port));
+    if let Some(port) = ports.first().filter(|_| !common && !direct && !offered.is_empty()) {
         return Behind::Nothing(format!("no port of its EndpointSlice has the name '{port}'"));
     }
     let endpoints =

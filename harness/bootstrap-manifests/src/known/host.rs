@@ -105,20 +105,23 @@ pub(super) fn variable_of(service: &str) -> String {
     format!("{}_SERVICE_HOST", service.to_uppercase().replace('-', "_"))
 }
 
-/// A variable of a Service that has no address: the kubelet does not set it, and its name stays in the text.
+/// A variable of a Service that the kubelet does not set, because the Service has no address or the Pod wants no variables of
+/// Services: its name stays in the text.
 pub(super) fn unset_variable(objects: &Objects, workload: &Workload) -> Option<Hindrance> {
+    let object = &objects.all[workload.object?];
+    let links = object.node.at(spec_path(workload.kind))?.get("enableServiceLinks").and_then(Node::bool);
     let own = objects.of_kind("Service").filter(|service| service.namespace == workload.namespace);
-    own.filter(|service| is_headless(service)).find_map(|service| {
+    own.filter(|service| is_headless(service) || links == Some(false)).find_map(|service| {
         let variable = variable_of(&service.name);
         let containers = workload.containers.iter().filter(|container| !container.init);
         let mut values = containers.filter(|own| !own.env_names.contains(&variable)).flat_map(|own| &own.env);
         let (name, _, place) = values.find(|(_, value, _)| value.contains(&format!("$({variable})")))?;
-        let words = format!(
-            "Service/{} has no address, so nothing replaces $({variable}) in its variable {name}",
-            service.name
-        );
-        let advice =
-            format!("use the name of the Service, or remove 'clusterIP: None' from Service/{}", service.name);
+        let why = match is_headless(service) {
+            true => format!("Service/{} has no address", service.name),
+            false => "enableServiceLinks is false".to_owned(),
+        };
+        let words = format!("{why}, so nothing replaces $({variable}) in its variable {name}");
+        let advice = format!("write the address or the name of Service/{}", service.name);
         Some(Hindrance::new(Stage::Work, words, place.clone(), advice))
     })
 }

@@ -2,7 +2,7 @@
 
 use super::Assumed;
 use crate::manifest::{Node, Objects};
-use crate::workload::{Condition, Hindrance, Role, Stage, Workload, seconds};
+use crate::workload::{Condition, Hindrance, Role, Stage, Workload, is_plain, seconds};
 use embedded_objects::billionths;
 use embedded_objects::rules::names;
 
@@ -48,7 +48,7 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
         return Some(fault);
     }
     if let Some((name, place)) = workload.flag("leader-elect-resource-name")
-        && !name.contains('$')
+        && is_plain(&name)
         && !names::subdomain(&name).is_empty()
     {
         return Some(Hindrance::new(
@@ -162,19 +162,16 @@ fn without_room(objects: &Objects, workload: &Workload, namespace: &str) -> Opti
 pub(super) fn shared(workloads: &[Workload], own: usize) -> Option<Condition> {
     let workload = &workloads[own];
     let lease = lease_of(workload).filter(|_| workload.role == Role::Ccm)?;
-    // A program of the framework has the default name without a flag.
-    let names = |other: &Workload| {
-        ["leader-elect-resource-name", "cloud-provider"].iter().any(|flag| other.flag(flag).is_some())
-    };
-    // One that initialises Nodes as well may have it.
+    // Only CCMs have its default name. One that initialises Nodes as well may get it.
     let is_rival = |other: &Workload| match other.role {
-        Role::Other => true,
+        Role::Other => other.flag("leader-elect-resource-name").is_some(),
         Role::Ccm => !other.runs_controller(&["cloud-node", "cloud-node-controller"]),
         _ => false,
     };
-    let rival = workloads.iter().enumerate().find(|(index, other)| {
-        *index != own && is_rival(other) && names(other) && lease_of(other).as_ref() == Some(&lease)
-    });
+    let rival = workloads
+        .iter()
+        .enumerate()
+        .find(|(index, other)| *index != own && is_rival(other) && lease_of(other).as_ref() == Some(&lease));
     let (_, rival) = rival?;
     let (_, place) =
         workload.flag("leader-elect-resource-name").unwrap_or((String::new(), workload.place.clone()));

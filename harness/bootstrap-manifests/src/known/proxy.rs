@@ -1,6 +1,6 @@
 //! Requests to the API server that go through a proxy because of the environment (`net/http`, `ProxyFromEnvironment`).
 
-use super::host::{Host, SERVICE, host_of, host_variable, is_loopback};
+use super::host::{Host, SERVICE, host_of, host_variable, is_loopback, port_variable};
 use super::kubeconfig::{Kubeconfig, find as kubeconfig};
 use crate::manifest::{Objects, Place};
 use crate::workload::{Condition, Workload};
@@ -12,12 +12,12 @@ pub(super) fn of_api_server(objects: &Objects, workload: &Workload) -> Option<Co
     let (proxy, place) = variable(workload, ["HTTPS_PROXY", "https_proxy"])?;
     let (exempt, _) =
         variable(workload, ["NO_PROXY", "no_proxy"]).unwrap_or_else(|| (String::new(), place.clone()));
-    let host = api_server(objects, workload)?;
+    let (host, port) = api_server(objects, workload)?;
     let known = !proxy.contains('$') && !exempt.contains('$') && !host.contains('$');
     let words = format!(
         "the proxy {proxy} passes on requests to the API server at {host}, which NO_PROXY does not contain"
     );
-    (known && !is_exempt(&exempt, &host)).then_some(Condition { words, place })
+    (known && !is_exempt(&exempt, &host, &port)).then_some(Condition { words, place })
 }
 
 /// The value of one of these variables, the first that is set.
@@ -32,33 +32,41 @@ fn variable(workload: &Workload, names: [&str; 2]) -> Option<(String, Place)> {
     names.into_iter().find_map(set)
 }
 
-/// The host at which it looks for the API server, if the manifests show it.
-fn api_server(objects: &Objects, workload: &Workload) -> Option<String> {
+/// Host and port at which it looks for the API server, if the manifests show them.
+fn api_server(objects: &Objects, workload: &Workload) -> Option<(String, String)> {
+    let of_url = |url: &str| {
+        let port = url.trim_end_matches('/').rsplit_once(':').map_or("443", |(_, port)| port);
+        let port = if port.parse::<u16>().is_ok() { port } else { "443" };
+        Some((host_of(url).to_owned(), port.to_owned()))
+    };
     let flag = |name: &str| workload.flag(name).filter(|(value, _)| !value.is_empty());
     if let Some((url, _)) = flag("master") {
-        return Some(host_of(&url).to_owned());
+        return of_url(&url);
     }
     if flag("kubeconfig").is_some() {
         return match kubeconfig(objects, workload)? {
-            Kubeconfig::Text { server: Some(server), .. } => Some(host_of(&server).to_owned()),
+            Kubeconfig::Text { server: Some(server), .. } => of_url(&server),
             _ => None,
         };
     }
     match host_variable(objects, workload) {
-        Some((Host::Known(host), _)) => Some(host),
+        Some((Host::Known(host), _)) => Some((host, port_variable(workload).unwrap_or("443").to_owned())),
         Some(_) => None,
-        None => Some(SERVICE.to_owned()),
+        None => Some((SERVICE.to_owned(), "443".to_owned())),
     }
 }
 
 /// Whether a list of hosts, domains, addresses and networks exempts a host from its proxy.
-fn is_exempt(list: &str, host: &str) -> bool {
+fn is_exempt(list: &str, host: &str, port: &str) -> bool {
     let (host, address) = (host.to_ascii_lowercase(), host.parse::<IpAddr>().ok());
     let exempts = |entry: &str| {
         let entry = entry.trim().to_ascii_lowercase();
         // An address with more than one colon has no port.
         let with_port = |(name, port): &(&str, &str)| !name.contains(':') && port.parse::<u16>().is_ok();
-        let name = entry.rsplit_once(':').filter(with_port).map_or(entry.as_str(), |(name, _)| name);
+        let (name, of_port) = entry.rsplit_once(':').filter(with_port).unwrap_or((entry.as_str(), port));
+        if of_port != port {
+            return false;
+        }
         if let (Some(address), Ok(network)) = (address, name.parse::<IpNet>()) {
             return network.contains(&address);
         }
@@ -78,15 +86,19 @@ mod tests {
     #[test]
     fn hosts_domains_addresses_and_networks_are_exempt() {
         for list in ["*", "10.96.0.1", "10.96.0.0/12", "localhost, 10.0.0.0/8", "10.96.0.1:443"] {
-            assert!(is_exempt(list, "10.96.0.1"), "{list}");
+            assert!(is_exempt(list, "10.96.0.1", "443"), "{list}");
         }
-        for list in ["", "10.96.*", "10.96.", ".svc,.cluster.local", "10.97.0.0/16", "10.96.0.10"] {
-            assert!(!is_exempt(list, "10.96.0.1"), "{list}");
+        for list in
+            ["", "10.96.*", "10.96.", ".svc,.cluster.local", "10.97.0.0/16", "10.96.0.10", "10.96.0.1:6443"]
+        {
+            assert!(!is_exempt(list, "10.96.0.1", "443"), "{list}");
         }
         for list in ["example.com", ".example.com", "*.example.com", "API.example.com"] {
-            assert!(is_exempt(list, "api.example.com"), "{list}");
+            assert!(is_exempt(list, "api.example.com", "443"), "{list}");
         }
-        assert!(!is_exempt(".example.com", "example.com") && !is_exempt("ample.com", "example.com"));
-        assert!(is_exempt("", "localhost") && is_exempt("", "127.0.0.1"));
+        assert!(
+            !is_exempt(".example.com", "example.com", "443") && !is_exempt("ample.com", "example.com", "443")
+        );
+        assert!(is_exempt("", "localhost", "443") && is_exempt("", "127.0.0.1", "443"));
     }
 }

@@ -120,8 +120,8 @@ pub struct Objects {
     pub all: Vec<Object>,
     /// The parts that could not be read.
     pub problems: Vec<Problem>,
-    /// Documents that are no objects, by source: kubectl reads a file up to the first of them.
-    pub ends: BTreeMap<usize, usize>,
+    /// The first document of each source that is not an object, by its number, and its place: kubectl reads no further.
+    pub ends: BTreeMap<usize, (usize, Place)>,
     /// Objects by kind.
     by_kind: HashMap<String, Vec<usize>>,
 }
@@ -157,14 +157,14 @@ impl Objects {
         };
         if !matches!(node.value, Value::Map(_)) {
             if depth == 0 && !node.is_null() {
-                self.ends.entry(at.0).or_insert(at.1);
+                self.ends.entry(at.0).or_insert((at.1, place.clone()));
             }
             let what = format!("is not a Kubernetes object but {}", node.kind());
             return say(Severity::Ignored, what, "remove it from the manifests");
         }
         let (Some(api_version), Some(kind)) = (node.text_at("apiVersion"), node.text_at("kind")) else {
             if depth == 0 {
-                self.ends.entry(at.0).or_insert(at.1);
+                self.ends.entry(at.0).or_insert((at.1, place.clone()));
             }
             let what = String::from("is not a Kubernetes object: apiVersion or kind is missing");
             return say(Severity::Ignored, what, "remove it from the manifests");

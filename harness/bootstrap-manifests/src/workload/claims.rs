@@ -40,6 +40,7 @@ fn fits(volume: &Object, claim: &Node, claim_name: &str) -> bool {
     let of_claim = |path: &[&str]| claim.at(&[&["spec"], path].concat());
     let of_volume = |path: &[&str]| volume.node.at(&[&["spec"], path].concat());
     let text = |node: Option<&Node>| node.and_then(Node::text).unwrap_or_default().to_owned();
+    let mode = |node: Option<&Node>| node.and_then(Node::text).unwrap_or("Filesystem").to_owned();
     let size = |node: Option<&Node>| node.and_then(Node::scalar).and_then(|text| billionths(&text));
     let Some(class) = of_claim(&["storageClassName"]) else { return false };
     let modes = |node: Option<&Node>| node.map(Node::texts).unwrap_or_default();
@@ -52,7 +53,7 @@ fn fits(volume: &Object, claim: &Node, claim_name: &str) -> bool {
     let named = of_claim(&["volumeName"]).and_then(Node::text).filter(|name| !name.is_empty());
     let reserved = of_volume(&["claimRef", "name"]).and_then(Node::text);
     text(Some(class)) == text(of_volume(&["storageClassName"]))
-        && text(of_claim(&["volumeMode"])) == text(of_volume(&["volumeMode"]))
+        && mode(of_claim(&["volumeMode"])) == mode(of_volume(&["volumeMode"]))
         && modes(of_claim(&["accessModes"])).iter().all(|mode| offered.contains(mode))
         && is_large
         && selector.is_none_or(|selector| selector.chooses(&own_labels))

@@ -71,12 +71,37 @@ impl Container {
         found
     }
 
+    /// The words of the command line, each with the name of the flag that it is the value of, or an empty name.
+    pub(crate) fn values(&self) -> Vec<(String, String, Place)> {
+        let mut all = Vec::new();
+        let mut before = String::new();
+        for (word, place) in self.words() {
+            let flag = word.strip_prefix("--").map(str::to_owned);
+            match flag {
+                Some(flag) => match flag.split_once('=') {
+                    Some((name, value)) => all.push((name.to_owned(), value.to_owned(), place)),
+                    None => {
+                        before = flag;
+                        continue;
+                    }
+                },
+                None => all.push((std::mem::take(&mut before), word, place)),
+            }
+            before.clear();
+        }
+        all
+    }
+
     /// The words of the command line; a shell script in one argument is divided into its words.
     fn words(&self) -> Vec<(String, Place)> {
         let mut words = Vec::new();
         for (argument, place) in &self.arguments {
             if argument.contains(char::is_whitespace) && argument.contains("--") {
-                let clean = |word: &str| word.trim_matches(['"', '\'', '\\', ';']).to_owned();
+                // A shell takes the quotes away.
+                let clean = |word: &str| {
+                    let word = word.trim_matches(['"', '\'', '\\', ';']);
+                    word.replace("=\"", "=").replace("='", "=")
+                };
                 words.extend(
                     argument
                         .split_whitespace()

@@ -32,14 +32,18 @@ const NUMBERS: &[&str] = &[
 /// The port of webhooks, if no flag sets another one. It is reserved even if there are none.
 const OF_WEBHOOKS: i64 = 10260;
 
+/// Whether a value is known: not one with a variable, a placeholder or what a shell replaces.
+pub fn is_plain(value: &str) -> bool {
+    !value.contains(['$', '`', '(', ')', '|', '&', '<', '>', '{', '@', '"', '\''])
+}
+
 /// The first flag whose value ends the program.
 pub(super) fn refused(workload: &Workload) -> Option<Hindrance> {
     let is_of_framework = ["cloud-provider", "leader-elect"].iter().any(|flag| workload.flag(flag).is_some());
     if workload.role != Role::Ccm || !is_of_framework {
         return None;
     }
-    // A value with a variable or a placeholder is not known.
-    let known = |name: &str| workload.flag(name).filter(|(value, _)| !value.contains('$'));
+    let known = |name: &str| workload.flag(name).filter(|(value, _)| is_plain(value));
     let exits = |words: String, place, advice: &str| {
         Some(Hindrance::new(Stage::Work, format!("the process exits, as {words}"), place, advice.to_owned()))
     };
@@ -83,7 +87,7 @@ pub(super) fn refused(workload: &Workload) -> Option<Hindrance> {
     let unlimited =
         known("kube-api-qps").is_some_and(|(value, _)| value.parse::<f32>().is_ok_and(|qps| qps <= 0.0));
     if let Some((burst, place)) = number("kube-api-burst").filter(|(burst, _)| *burst <= 0 && !unlimited) {
-        let words = format!("--kube-api-burst={burst} allows its client no request");
+        let words = format!("its client library refuses --kube-api-burst={burst}");
         return exits(words, place, "set --kube-api-burst to more than 0");
     }
     None

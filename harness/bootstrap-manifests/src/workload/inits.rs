@@ -3,7 +3,7 @@
 //! Source: `computeInitContainerActions` in `pkg/kubelet/kuberuntime/kuberuntime_container.go`.
 
 use super::hindrance::Hindrance;
-use super::outside::Condition;
+use super::outside::{Condition, is_of_framework};
 use super::refs::Stage;
 use super::scripts::{self, End};
 use crate::manifest::{Node, Object};
@@ -49,7 +49,7 @@ pub(super) fn read(object: &Object, spec: &Node) -> Inits {
                     )),
                 },
             },
-            (true, false) if init.get("startupProbe").is_some_and(asks_the_ccm) => found.hindrances.push(never(
+            (true, false) if waits_for_the_ccm(spec, init) => found.hindrances.push(never(
                 format!(
                     "the startupProbe of the sidecar '{name}' asks the CCM, which starts only after it has succeeded"
                 ),
@@ -119,9 +119,15 @@ fn prints_and_ends(spec: &Node, init: &Node) -> bool {
 /// The port of the framework's programs: the CCM's own, which is not there yet.
 const OF_CCM: i64 = 10258;
 
-/// Whether a probe asks the port of the CCM.
-fn asks_the_ccm(probe: &Node) -> bool {
-    port_of(probe) == Some(OF_CCM)
+/// Whether the startup probe of a sidecar asks the port of the CCM, which is one of the containers after it.
+fn waits_for_the_ccm(spec: &Node, init: &Node) -> bool {
+    let ports = init.get("ports").map(Node::items).unwrap_or_default();
+    let serves = ports.iter().any(|port| port.get("containerPort").and_then(Node::int) == Some(OF_CCM));
+    let main = spec.get("containers").map(Node::items).unwrap_or_default();
+    init.get("startupProbe").and_then(port_of) == Some(OF_CCM)
+        && !serves
+        && !is_of_framework(init)
+        && main.iter().any(is_of_framework)
 }
 
 fn port_of(probe: &Node) -> Option<i64> {

@@ -31,6 +31,7 @@ mod variables;
 pub use container::{Container, fixed_image, image_fault};
 pub use duration::seconds;
 pub use extract::workloads;
+pub use flag_values::is_plain;
 pub use hindrance::Hindrance;
 pub use kind::{DnsPolicy, Role, WorkloadKind, spec_path, template_path};
 pub use outside::{Condition, SAFE_SYSCTLS, SPARE};

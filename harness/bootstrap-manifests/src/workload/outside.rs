@@ -65,8 +65,11 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Cond
     let main = spec.get("containers").map(Node::items).unwrap_or_default();
     // One container that cannot start does not keep the others from starting (`SyncPod`), but it is waited for while its
     // postStart hook runs.
-    let first = main.iter().position(is_of_framework);
-    let matters = |container: &Node| first.is_none() || is_of_framework(container);
+    let has_provider = main.iter().any(|own| has_flag(own, "--cloud-provider"));
+    let runs_it =
+        |own: &Node| has_flag(own, if has_provider { "--cloud-provider" } else { "--leader-elect" });
+    let first = main.iter().position(runs_it);
+    let matters = |container: &Node| first.is_none() || runs_it(container);
     let is_main = |container: &Node| main.iter().any(|own| std::ptr::eq(own, container));
     for container in each_container(spec).filter(|container| !is_main(container) || matters(container)) {
         image(&mut conditions, spec, container);
@@ -229,10 +232,15 @@ fn hook(conditions: &mut Conditions, container: &Node) {
 }
 
 /// Whether a container runs a program of the framework.
-fn is_of_framework(container: &Node) -> bool {
-    const FLAGS: [&str; 2] = ["--cloud-provider", "--leader-elect"];
-    let words = ["command", "args"].into_iter().filter_map(|list| container.get(list)).flat_map(Node::texts);
-    words.into_iter().any(|word| FLAGS.contains(&word.split('=').next().unwrap_or_default()))
+pub(super) fn is_of_framework(container: &Node) -> bool {
+    ["--cloud-provider", "--leader-elect"].iter().any(|flag| has_flag(container, flag))
+}
+
+/// Whether a flag is in the command line of a container, also in a shell script.
+fn has_flag(container: &Node, flag: &str) -> bool {
+    let texts = ["command", "args"].into_iter().filter_map(|list| container.get(list)).flat_map(Node::texts);
+    let is_it = |word: &str| word.trim_matches(['"', '\'']).split('=').next() == Some(flag);
+    texts.into_iter().any(|text| text.split_whitespace().any(is_it))
 }
 
 fn amount(node: &Node) -> Option<i128> {

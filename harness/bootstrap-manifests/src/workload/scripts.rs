@@ -68,7 +68,7 @@ fn of_words(words: &[&str]) -> Option<End> {
     match (last_part(program), arguments) {
         ("sleep", ["infinity" | "inf"]) | ("tail", ["-f", "/dev/null"]) => Some(End::Never),
         ("sleep", [time]) => length(time).map(End::After),
-        ("echo" | "printf" | "true" | ":" | "date" | "uname" | "id" | "env" | "hostname", _) => {
+        ("echo" | "printf" | "true" | ":", _) | ("date" | "env" | "hostname" | "id" | "uname", []) => {
             Some(End::After(0.0))
         }
         ("false", _) => Some(End::WithError),
@@ -113,5 +113,6 @@ mod tests {
         }
         assert_eq!(of_words(&["/bin/sleep", "1.5h"]), after(5400.0));
         assert_eq!(of_words(&["sleep"]), None);
+        assert_eq!(of_words(&["/usr/bin/env", "bash", "-c", "until nc -z db 5432; do sleep 1; done"]), None);
     }
 }

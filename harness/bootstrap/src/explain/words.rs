@@ -214,9 +214,10 @@ impl Waiting<'_> {
 
     fn cloud(&self, s: u32) -> String {
         let title = &self.model.set.cloud_services[s as usize].title;
-        match self.is_never() {
-            true => self.what.clone(),
-            false => format!("behind {title} is {}", self.what),
+        match self.target {
+            Fact::Never(_) => self.what.clone(),
+            Fact::Runs(..) => format!("{title} answers only when {} runs", self.what),
+            _ => format!("{title} waits for {}", self.what),
         }
     }
 

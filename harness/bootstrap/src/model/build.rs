@@ -198,8 +198,8 @@ pub(crate) struct Model<'a> {
     pub(crate) given: Vec<usize>,
     /// The goals of the boot.
     pub(crate) goals: Vec<usize>,
-    /// A workload that gets no Pods, if the question is whether the cluster boots without it.
-    pub(super) absent: Option<usize>,
+    /// Workloads that get no Pods, if the question is whether the cluster boots without them.
+    pub(super) absent: Vec<usize>,
     /// Workloads whose Pods are bound in every possible order.
     pub(crate) explored: Vec<usize>,
     /// Pairs of explored workloads that keep each other off a Node: the one that waits, the one that is there, and the
@@ -210,15 +210,15 @@ pub(crate) struct Model<'a> {
 impl<'a> Model<'a> {
     /// Builds the rules. `webhooks_first` means that webhooks take effect before any Pod is created.
     pub(crate) fn new(set: &'a Set, cluster: &'a Cluster, webhooks_first: bool) -> Model<'a> {
-        Model::without(set, cluster, webhooks_first, None)
+        Model::without(set, cluster, webhooks_first, Vec::new())
     }
 
-    /// The same if a workload gets no Pods.
+    /// The same if some workloads get no Pods.
     pub(super) fn without(
         set: &'a Set,
         cluster: &'a Cluster,
         webhooks_first: bool,
-        absent: Option<usize>,
+        absent: Vec<usize>,
     ) -> Model<'a> {
         let machines = cluster.machines();
         let mut model = Model {

@@ -40,25 +40,32 @@ impl Model<'_> {
             match &service.behind {
                 Behind::Nothing(why) => {
                     let words = format!("{} leads nowhere: {why}", service.title);
-                    let nothing = self.never(words, Some(service.place.clone()), None);
+                    let advice = format!("correct what is behind {}", service.title);
+                    let change = Change::Amend(number(service.ccm), advice);
+                    let nothing = self.never(words, Some(service.place.clone()), Some(change));
                     self.rule(head, vec![nothing]);
                 }
                 Behind::Addresses => {
-                    let answers = self.needs(Fact::ServicesAnswer(number(node)));
-                    self.rule(head, vec![answers]);
+                    let answers = self.service_addresses(service.direct, node);
+                    self.rule(head, answers);
                 }
                 Behind::Pods(pods) => {
                     let places = (0..self.machines.len()).filter(|own| !service.local || *own == node);
                     let all: Vec<(usize, usize)> =
                         places.flat_map(|own| pods.iter().map(move |pod| (*pod, own))).collect();
                     for (pod, own) in all {
-                        let runs = self.needs(Fact::Runs(number(pod), number(own)));
-                        let answers = self.needs(Fact::ServicesAnswer(number(node)));
-                        self.rule(head, vec![runs, answers]);
+                        let mut body = vec![self.needs(Fact::Runs(number(pod), number(own)))];
+                        body.extend(self.service_addresses(service.direct, node));
+                        self.rule(head, body);
                     }
                 }
             }
         }
+    }
+
+    /// What a Service needs besides what is behind it: nothing if its name leads to that directly.
+    fn service_addresses(&mut self, direct: bool, node: usize) -> Vec<Premise> {
+        if direct { Vec::new() } else { vec![self.needs(Fact::ServicesAnswer(number(node)))] }
     }
 
     /// The premise that a webhook answers.

@@ -55,7 +55,7 @@ impl Model<'_> {
         let (w, set) = (number(index), self.set);
         let workload = &set.workloads[index];
         let mut body = Vec::new();
-        if self.absent == Some(index) {
+        if self.absent.contains(&index) {
             body.push(self.never(format!("{} has no Pods", workload.title()), None, None));
         }
         for (place, what, _) in &workload.refused {

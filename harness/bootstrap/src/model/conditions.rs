@@ -10,11 +10,15 @@ impl Set {
     pub(crate) fn conditions(&self, cluster: &Cluster) -> Vec<&Condition> {
         let backends = self.backends();
         // A webhook that the boot does not meet needs no backend.
-        let is_needed = |w: usize| {
-            backends.contains(&w)
-                && !self.workloads[w].conditions.is_empty()
-                && !boots_without(self, cluster, w)
-        };
+        let with_conditions: Vec<usize> =
+            backends.iter().copied().filter(|w| !self.workloads[*w].conditions.is_empty()).collect();
+        let mut needed: Vec<usize> =
+            with_conditions.iter().copied().filter(|w| !boots_without(self, cluster, &[*w])).collect();
+        // Of several that can stand in for each other, the first represents all.
+        if needed.is_empty() && with_conditions.len() > 1 && !boots_without(self, cluster, &with_conditions) {
+            needed.extend(with_conditions.first());
+        }
+        let is_needed = |w: usize| needed.contains(&w);
         let waited = |w: &usize| self.workloads[*w].role != Role::Other || is_needed(*w);
         let mut all: Vec<&Condition> = Vec::new();
         for condition in (0..self.workloads.len()).filter(waited).flat_map(|w| &self.workloads[w].conditions)
@@ -30,10 +34,10 @@ impl Set {
     }
 }
 
-/// Whether the cluster boots in every order although a workload gets no Pods.
-fn boots_without(set: &Set, cluster: &Cluster, workload: usize) -> bool {
+/// Whether the cluster boots in every order although these workloads get no Pods.
+fn boots_without(set: &Set, cluster: &Cluster, absent: &[usize]) -> bool {
     [false, true].into_iter().all(|webhooks_first| {
-        let explored = explore(&Model::without(set, cluster, webhooks_first, Some(workload)));
+        let explored = explore(&Model::without(set, cluster, webhooks_first, absent.to_vec()));
         explored.complete && explored.stuck.is_none()
     })
 }

@@ -308,11 +308,14 @@ impl<'m> Engine<'m> {
         states
     }
 
-    /// The Nodes among these to which the scheduler binds a Pod: those that its affinity prefers most, if some are free. Its
-    /// weight exceeds that of all other scores of a new cluster (`getDefaultPlugins`).
+    /// The Nodes among these to which the scheduler binds a Pod: not those that its affinity does not prefer at all, while one
+    /// that it prefers is free. On a new cluster the other scores differ by less than that (`getDefaultPlugins`), unless it
+    /// also prefers to be away from other Pods.
     fn preferred(&self, state: &State, x: usize, nodes: Vec<usize>) -> Vec<usize> {
         let own = &self.model.set.workloads[self.model.explored[x]];
-        if own.preferred_nodes.is_empty() || own.kind == WorkloadKind::DaemonSet || own.node_name.is_some() {
+        let is_decided =
+            own.rather_apart.is_empty() && own.kind != WorkloadKind::DaemonSet && own.node_name.is_none();
+        if own.preferred_nodes.is_empty() || !is_decided {
             return nodes;
         }
         let score = |node: &usize| -> i64 {
@@ -324,8 +327,10 @@ impl<'m> Engine<'m> {
             fitting.map(|(weight, _)| weight).sum()
         };
         let free = |node: &usize| self.in_the_way(state, x, *node).is_empty();
-        let Some(best) = nodes.iter().filter(|node| free(node)).map(score).max() else { return nodes };
-        nodes.into_iter().filter(|node| score(node) == best).collect()
+        if !nodes.iter().any(|node| free(node) && score(node) > 0) {
+            return nodes;
+        }
+        nodes.into_iter().filter(|node| score(node) > 0).collect()
     }
 
     /// Whether a Pod of higher priority, which comes earlier in the same file, gets the Node first: both wait for it, and the

@@ -39,7 +39,9 @@ fn section(contract: &Contract, area: &Area, row: &Row) -> String {
         let only = if claim.framework { " for CCMs of the framework profile" } else { "" };
         let level = claim.level.map(|level| format!("{level}{only}"));
         let since = claim.since.as_ref().map(|since| since_in_words(&contract.changes, since));
-        let limits: Vec<String> = level.into_iter().chain(since).collect();
+        let own = if claim.since.is_some() { &claim.before } else { &row.before };
+        let before = own.as_ref().map(|before| format!("before: {before}"));
+        let limits: Vec<String> = level.into_iter().chain(since).chain(before).collect();
         let limits = if limits.is_empty() { String::new() } else { format!(" ({})", limits.join(", ")) };
         let _ = writeln!(text, "| `{}`{limits} | {} |", claim.check(row), claim.requires.replace('|', "\\|"));
     }

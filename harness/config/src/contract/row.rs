@@ -135,7 +135,8 @@ pub struct Row {
     /// Whether it does not apply to a CCM that runs outside of the cluster that it manages.
     #[serde(default)]
     pub except_hosted: bool,
-    /// The change of the framework from which it applies, by name. For CCMs of an older version it is only recorded.
+    /// The change of the framework from which it applies, by name. For CCMs of an older version it is only recorded, unless
+    /// `before` says what is expected of them.
     #[serde(default)]
     pub since: Option<String>,
     /// What its check expects of CCMs of an older version; absent if nothing.
