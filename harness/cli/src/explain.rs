@@ -19,7 +19,7 @@ use harness_core::output;
 use harness_report::exit;
 use harness_runner::seen;
 use harness_testkit::{Check, Suite};
-use lines::{OLD_RELEASE, PROFILE, labelled};
+use lines::{command, labelled};
 pub(super) use needs::OURS;
 use std::fmt::Write as _;
 use std::process::ExitCode;
@@ -88,7 +88,7 @@ fn explanation(contract: &Contract, all: &[&Check], mutants: &[Mutant], id: &str
         text.push_str(&of_check(check, mutants, &ids));
     }
     let name = named.filter(|_| !whole).map_or(row.id.as_str(), |check| check.id.as_str());
-    text.push_str(&ending(contract, area, row, (!checks.is_empty()).then_some(name)));
+    text.push_str(&ending(contract, area, row, &checks, name));
     Some(text)
 }
 
@@ -277,8 +277,9 @@ fn of_private(check: &Check, mutants: &[Mutant], all: &[CheckId]) -> String {
     head + &of_check(check, mutants, all)
 }
 
-/// The last part; `name` is what to run, if there is a check.
-fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> String {
+/// The last part; `name` is what to run, if there are checks.
+fn ending(contract: &Contract, area: &Area, row: &Row, checks: &[&Check], name: &str) -> String {
+    let name = (!checks.is_empty()).then_some(name);
     let mut text = String::from("\n");
     if !row.judged_by.is_empty() {
         text.push_str(&labelled("judged by:", &row.judged_by.join(", ")));
@@ -290,10 +291,8 @@ fn ending(contract: &Contract, area: &Area, row: &Row, name: Option<&str>) -> St
     }
     let component = of_party(area.promised_by);
     if let Some(name) = name {
-        let profile = component.map(Component::option).unwrap_or_default();
-        let profile = if profile.is_empty() { PROFILE.to_owned() } else { profile };
-        let before = if row.id.starts_with("UPG-") { OLD_RELEASE } else { "" };
-        text.push_str(&labelled("run it:", &format!("ccm-conformance run {profile}{before}--only {name}")));
+        let run = command(area.promised_by, checks);
+        text.push_str(&labelled("run it:", &format!("{run}--only {name}")));
     } else if component.is_none() {
         text.push_str(&labelled("no check:", "the harness keeps it in every run"));
     }

@@ -45,7 +45,10 @@ impl Planning {
             self.problem(PROFILE, what);
         }
         if keys.image.is_some() && keys.binary.is_some() {
-            self.problem("upgradeFrom.image", "cannot be given together with upgradeFrom.binary");
+            self.problem(
+                "upgradeFrom.image",
+                "names an image, and a program was named as well; name one of the two",
+            );
         }
         if let Some(image) = keys.image {
             self.replace_image("upgradeFrom.image", &mut profile, image);
@@ -101,7 +104,7 @@ mod tests {
                     binary: Some("/bin/true".to_owned()),
                     profile: None,
                 },
-                "cannot be given together",
+                "name one of the two",
             ),
             (
                 UpgradeKeys { binary: Some("/nowhere/ccm".to_owned()), ..UpgradeKeys::default() },

@@ -385,8 +385,8 @@ impl Planning {
             _ if !asked && wants_cluster => return with_kubelets(),
             Some(_) if asked && !absent => {
                 let what = format!(
-                    "profile '{}' describes no CCM, and only on 'kind' a kubelet can run what it describes; write \
-                     'kind', or leave it out for no cluster",
+                    "profile '{}' describes no CCM, and only on kind a kubelet can run what it describes; choose kind, \
+                     or no cluster at all",
                     profile.name
                 );
                 self.problem(BACKEND, what);

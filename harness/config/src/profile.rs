@@ -280,7 +280,7 @@ impl Profile {
         let mut names = BTreeSet::new();
         for flag in listed {
             match flag.trim_start_matches('-') {
-                "framework" => names.extend(FRAMEWORK_FLAGS.iter().map(|name| (*name).to_owned())),
+                ALL_OF_FRAMEWORK => names.extend(FRAMEWORK_FLAGS.iter().map(|name| (*name).to_owned())),
                 name => {
                     names.insert(name.to_owned());
                 }
@@ -294,6 +294,9 @@ impl Profile {
 fn is_absent(error: &std::io::Error) -> bool {
     matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory)
 }
+
+/// What stands for all flags of the framework among those that a CCM accepts.
+pub(crate) const ALL_OF_FRAMEWORK: &str = "framework";
 
 /// A profile's file in its folder.
 const PROFILE_FILE: &str = "profile.yaml";

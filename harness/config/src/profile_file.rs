@@ -115,8 +115,8 @@ pub(crate) struct ProfileFile {
     /// (`service.kubernetes.io/load-balancer-cleanup`). Ignored without `loadBalancer`.
     #[schemars(with = "Vec<AnnotationKey>", example = ["acme.example/balancer"])]
     pub(crate) service_finalizers: Vec<String>,
-    /// Annotations of the vendor that change a load balancer, each with two values. A check edits one value into the other
-    /// and expects the effect. Ignored without `loadBalancer`.
+    /// Annotations of the vendor that change a load balancer, by annotation (`*` below), each with two values. A check edits
+    /// one value into the other and expects the effect. Ignored without `loadBalancer`.
     #[schemars(with = "Keyed<AnnotationKey, AnnotationEffectKeys>")]
     pub(crate) annotation_effects: BTreeMap<String, AnnotationEffectKeys>,
     /// Annotations that mark a Service whose load balancer another controller creates ("implemented elsewhere").
@@ -145,7 +145,7 @@ pub(crate) struct ProfileFile {
     /// looser than the contract makes the result at most partial.
     #[schemars(with = "Keyed<Budget, Span>", example = BTreeMap::from([("life", "60s")]))]
     pub(crate) budgets: BTreeMap<Budget, HumanDuration>,
-    /// Documented deviations. The report shows them next to the outcome. A failed MUST stays a failed MUST.
+    /// Documented deviations, a list. The report shows them next to the outcome. A failed MUST stays a failed MUST.
     pub(crate) declared: Vec<Deviation>,
     /// Where the Pods of the CCM run. With `hosted`, they run on a management cluster that the harness creates next to
     /// the cluster under test, with the kubeconfig from `${KUBECONFIG}`.

@@ -10,8 +10,8 @@ use super::flags::{FAST_FLAGS, FAST_ROUTES};
 use super::formats::framework_minor;
 use super::image_credentials;
 use super::network_proxy;
-use super::problem::{Origin, Problem, Problems};
-use super::profile::{Build, Framework, Image, Profile, ProviderIdFormat, find};
+use super::problem::{Origin, Problem, Problems, nearest};
+use super::profile::{ALL_OF_FRAMEWORK, Build, Framework, Image, Profile, ProviderIdFormat, find};
 use super::profile_file::{Deviation, ImageKeys, ProfileFile};
 use super::schema::{self, keys};
 use super::schema_check::{Places, walk};
@@ -112,7 +112,8 @@ impl Reading<'_> {
         });
         let framework = self.framework(written.framework.profile, written.framework.version.as_deref());
         let image = written.image.and_then(|image| self.image(image));
-        if has_ccm && image.is_some() && written.manifests.is_empty() {
+        let faulty = self.problems.0.iter().any(|problem| problem.key.starts_with("manifests"));
+        if has_ccm && image.is_some() && written.manifests.is_empty() && !faulty {
             self.problem("image", "has no use without manifests");
         }
         let manifests = self.manifests("manifests", &written.manifests);
@@ -122,6 +123,7 @@ impl Reading<'_> {
         if let Some(fault) = written.lease_timing.fault() {
             self.problem("leaseTiming", fault);
         }
+        self.accepted(&written.flags.accepted);
         self.arguments(&written.flags.extra);
         let cloud = self.cloud(written.cloud);
         let provider_id = self.provider_id(has_ccm, written.provider_id.format, &cloud);
@@ -225,6 +227,19 @@ impl Reading<'_> {
         }
         let format = written.or(usual).unwrap_or_else(|| "{id}".to_owned());
         ProviderIdFormat::new(&format).expect("the schema and the default hold '{id}'")
+    }
+
+    /// Reports misspellings of `framework`, which stands for many flags.
+    fn accepted(&mut self, listed: &[String]) {
+        for (at, flag) in listed.iter().enumerate() {
+            let near = nearest(flag, [ALL_OF_FRAMEWORK]).filter(|near| near != flag.trim_start_matches('-'));
+            if let Some(near) = near {
+                self.problem(
+                    &format!("flags.accepted[{at}]"),
+                    format!("'{flag}' would be one flag; did you mean '{near}', all flags of the framework?"),
+                );
+            }
+        }
     }
 
     fn framework(&mut self, profile: Option<bool>, version: Option<&str>) -> Framework {

@@ -130,7 +130,7 @@ pub struct SelectKeys {
     /// Checks to leave out, in the same forms.
     #[schemars(example = ["HA-*"], extend("x-default" = "none"))]
     pub skip: Option<Vec<String>>,
-    /// Whether to leave out checks that take five seconds or more.
+    /// Whether to leave out checks that take five seconds or more. Has no effect together with `only`.
     #[schemars(extend("default" = false))]
     pub quick: Option<bool>,
     /// Only this part of the checks, so that machines can share a run. Claims of one row, and checks that watch the

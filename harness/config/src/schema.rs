@@ -78,7 +78,11 @@ fn collect<'a>(schema: &'a Value, path: &str, found: &mut Vec<(String, &'a Value
     for (key, of_key) in keys(schema) {
         let inner = join(path, key);
         found.push((inner.clone(), of_key, required(schema).any(|name| name == key)));
-        collect(of_key.get("items").unwrap_or(of_key), &inner, found);
+        // What each entry of a table with free keys holds.
+        match of_key.get("additionalProperties").filter(|values| values.is_object()) {
+            Some(values) => collect(values, &join(&inner, "*"), found),
+            None => collect(of_key.get("items").unwrap_or(of_key), &inner, found),
+        }
     }
 }
 

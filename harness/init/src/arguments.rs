@@ -30,7 +30,7 @@ pub struct InitOptions {
     /// Workload of the CCM, if several look like one
     #[arg(long, value_name = "NAMESPACE/NAME")]
     pub workload: Option<String>,
-    /// Container of the CCM in that workload [default: the first]
+    /// Container of the CCM in that workload [default: the one that looks most like a CCM]
     #[arg(long, value_name = "NAME", requires = "workload")]
     pub container: Option<String>,
     /// Name of the CCM in reports [default: that of its provider]

@@ -87,8 +87,9 @@ fn make<E>(
         text.push_str(&format!("\nWould a cluster boot with them?\n  {}\n", expected.replace('\n', "\n  ")));
         if expected.contains(": does not boot") {
             text.push_str(&format!(
-                "  'ccm-conformance bootstrap fix --write {folder}/manifests' changes what it can\n",
-                folder = folder.display()
+                "  'ccm-conformance bootstrap fix' shows how to change the manifests that this profile came from; \
+                 then remove {} and run init again\n",
+                folder.display()
             ));
         }
     }

@@ -126,7 +126,7 @@ fn profile(draft: &Draft, unknown: &mut Vec<String>) -> String {
             container.as_ref().map(|name| format!(", container: {}", quoted(name))).unwrap_or_default();
         put(
             &format!("workload: {{namespace: {}, name: {}{container}}}", quoted(namespace), quoted(name)),
-            "guess: the most like a CCM",
+            "the workload of the CCM, as far as the manifests show",
         );
     }
     cloud(draft, &mut put, unknown);

@@ -28,7 +28,7 @@ pub enum ParseError {
     #[error(transparent)]
     Form(#[from] YamlError),
     /// Another kind of file.
-    #[error("{file}: this is not a report: its kind is '{kind}', that of a report is '{KIND}'")]
+    #[error("{file}: this is not a report{}; name the report.yaml of a run", other(kind))]
     Kind {
         /// The file name given by the caller.
         file: String,
@@ -53,6 +53,11 @@ pub enum ParseError {
         /// The value found.
         word: String,
     },
+}
+
+/// The kind that a file names instead of that of a report.
+fn other(kind: &str) -> String {
+    if kind.is_empty() { String::new() } else { format!(" but of the kind '{kind}'") }
 }
 
 #[derive(Serialize, Deserialize, JsonSchema)]

@@ -321,14 +321,14 @@ fn parse_says_what_is_wrong() {
     for (text, said) in [
         (
             good.replace("kind: Report", "kind: Profile"),
-            "r.yaml: this is not a report: its kind is 'Profile', that of a report is 'Report'",
+            "r.yaml: this is not a report but of the kind 'Profile'; name the report.yaml of a run",
         ),
         (
             good.replace("outcome: deselected", "outcome: forgotten"),
             "r.yaml: check HA-03: 'forgotten' is not an outcome",
         ),
         (String::from("[1, 2"), "r.yaml:1:1: unclosed bracket '['"),
-        (String::from("a: 1"), "r.yaml: this is not a report: its kind is '', that of a report is 'Report'"),
+        (String::from("a: 1"), "r.yaml: this is not a report; name the report.yaml of a run"),
     ] {
         let error = parse(&text, Path::new("r.yaml")).expect_err("the text is spoilt");
         assert_eq!(error.to_string(), said);

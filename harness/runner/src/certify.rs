@@ -17,6 +17,9 @@ pub fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -> Resul
         return Ok(());
     }
     let refused = |key: &str, what: String| Problem { origin: Origin::Settings, key: key.to_owned(), what };
+    let is_typed =
+        |key: &str| plan.settings.iter().any(|one| one.setting == key && one.from == SetBy::Option);
+    let typed = |key: &str| if is_typed(key) { Origin::CommandLine } else { Origin::Settings };
     let settings = in_force(&plan.settings, planned);
     // A part of a run cannot certify by itself; the other parts contain the remaining checks.
     let relaxed = settings.iter().filter(|one| one.relaxes() && one.setting != SHARD).map(|one| {
@@ -45,14 +48,12 @@ pub fn certifies(suites: &[Suite], plan: &RunPlan, planned: &[Planned]) -> Resul
     if plan.selection.shard.is_some() && plan.selection.run.as_deref().unwrap_or_default().is_empty() {
         let what = "'merge' refuses certifying parts without the name of their run, because they may come from \
                     different runs; give all parts the same '--shard-of NAME'";
-        problems.push(refused(SHARD, what.to_owned()));
+        problems.push(Problem { origin: typed(SHARD), ..refused(SHARD, what.to_owned()) });
     }
     let backend = plan.cluster.backend();
     if facts(backend).fidelity == Fidelity::Simulated {
         let what = format!("{backend} is a simulation and cannot certify; use '--cluster kind'");
-        let is_typed = plan.settings.iter().any(|one| one.setting == BACKEND && one.from == SetBy::Option);
-        let origin = if is_typed { Origin::CommandLine } else { Origin::Settings };
-        problems.push(Problem { origin, ..refused(BACKEND, what) });
+        problems.push(Problem { origin: typed(BACKEND), ..refused(BACKEND, what) });
     }
     if problems.is_empty() { Ok(()) } else { Err(Problems(problems)) }
 }
@@ -100,7 +101,7 @@ mod tests {
         };
         let run = |select| RunFile { certify: Some(true), select, ..RunFile::default() };
         let why = refused(BackendChoice::Kind, run(part(None)));
-        assert!(why.contains("select.shard: 'merge' refuses certifying parts without the name"), "{why}");
+        assert!(why.contains("--shard: 'merge' refuses certifying parts without the name"), "{why}");
         let part = part(Some("ci-7"));
         let why = refused(BackendChoice::Kind, run(part.clone()));
         assert!(!why.contains("select."), "{why}");

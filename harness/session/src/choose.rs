@@ -77,12 +77,16 @@ pub(super) fn check_image(plan: &RunPlan) -> Result<(), SessionError> {
         && facts(plan.cluster.backend()).runs == Runs::Programs
         && (old.image.is_none() || matches!(old.image, Some(Image::Reference(_))))
     {
+        let written = match &old.image {
+            Some(Image::Reference(image)) => format!("the image {image}"),
+            _ => format!("the image of profile '{}'", old.name),
+        };
+        let of_profile =
+            if old.file == profile.file { String::new() } else { format!("profile:{},", old.name) };
         return Err(SessionError::Usage(format!(
-            "the old release is the image of profile '{}', but the {} cluster runs programs: add its program with \
-             '--upgrade-from profile:{},binary:PATH'",
-            old.name,
-            plan.cluster.backend(),
-            old.name
+            "the old release is {written}, but the {} cluster runs programs: name its program with \
+             '--upgrade-from {of_profile}binary:PATH', or use '--cluster kind'",
+            plan.cluster.backend()
         )));
     }
     if plan.binary.is_some() || profile.deploys_nothing() {

@@ -18,7 +18,11 @@ pub(super) fn check(objects: &Objects, answer: &mut Answer) {
             "ValidatingWebhookConfiguration" | "MutatingWebhookConfiguration" => {
                 webhooks(object, &mut refuse);
             }
-            "ValidatingAdmissionPolicyBinding" => actions(object, &mut refuse),
+            "ValidatingAdmissionPolicyBinding" => {
+                actions(object, &mut refuse);
+                parameters(object, &mut refuse);
+            }
+            "MutatingAdmissionPolicyBinding" => parameters(object, &mut refuse),
             "Namespace" => levels(object, &mut refuse),
             "PriorityClass" => priority(object, &mut refuse),
             _ => {}
@@ -91,6 +95,20 @@ fn actions(object: &Object, refuse: &mut dyn FnMut(&Node, String, &str)) {
         let what = "spec.validationActions: Invalid value: must not contain both Deny and Warn (repeating the same \
                     validation failure information in the API response and headers serves no purpose)";
         refuse(at, what.to_owned(), "remove Warn");
+    }
+}
+
+/// A reference to parameters (`validateParamRef`).
+fn parameters(object: &Object, refuse: &mut dyn FnMut(&Node, String, &str)) {
+    let Some(reference) = object.node.at(&["spec", "paramRef"]).filter(|own| !own.is_null()) else { return };
+    if !matches!(reference.text_at("parameterNotFoundAction"), Some("Allow" | "Deny")) {
+        let what = "spec.paramRef.parameterNotFoundAction: Required value: must be Allow or Deny";
+        refuse(reference, what.to_owned(), "write parameterNotFoundAction: Deny");
+    }
+    let has = |field: &str| reference.get(field).is_some_and(|own| !own.is_null());
+    if has("name") == has("selector") {
+        let what = "spec.paramRef: Invalid value: exactly one of name or selector is required";
+        refuse(reference, what.to_owned(), "name the parameters, or select them");
     }
 }
 

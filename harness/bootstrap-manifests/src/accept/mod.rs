@@ -146,6 +146,22 @@ fn no_longer_served(api_version: &str, kind: &str) -> Option<(&'static str, &'st
         ("rbac.authorization.k8s.io/v1beta1" | "rbac.authorization.k8s.io/v1alpha1", _) => {
             Some(("1.22", "rbac.authorization.k8s.io/v1"))
         }
+        ("coordination.k8s.io/v1beta1", "Lease") => Some(("1.22", "coordination.k8s.io/v1")),
+        ("apiextensions.k8s.io/v1beta1", "CustomResourceDefinition") => {
+            Some(("1.22", "apiextensions.k8s.io/v1"))
+        }
+        ("scheduling.k8s.io/v1beta1" | "scheduling.k8s.io/v1alpha1", "PriorityClass") => {
+            Some(("1.22", "scheduling.k8s.io/v1"))
+        }
+        ("storage.k8s.io/v1beta1", "StorageClass" | "CSIDriver" | "CSINode" | "VolumeAttachment") => {
+            Some(("1.22", "storage.k8s.io/v1"))
+        }
+        (
+            "networking.k8s.io/v1beta1" | "extensions/v1beta1",
+            "Ingress" | "IngressClass" | "NetworkPolicy",
+        ) => Some(("1.22", "networking.k8s.io/v1")),
+        ("node.k8s.io/v1beta1", "RuntimeClass") => Some(("1.25", "node.k8s.io/v1")),
+        ("discovery.k8s.io/v1beta1", "EndpointSlice") => Some(("1.25", "discovery.k8s.io/v1")),
         ("policy/v1beta1", "PodDisruptionBudget") => Some(("1.25", "policy/v1")),
         (
             "admissionregistration.k8s.io/v1beta1",

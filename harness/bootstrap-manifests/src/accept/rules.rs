@@ -18,9 +18,13 @@ pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer
     if kind.namespaced && value["metadata"]["namespace"].as_str().unwrap_or_default().is_empty() {
         value["metadata"]["namespace"] = json!(object.namespace);
     }
-    // kubectl leaves it out when it creates an object (cli-runtime, `Helper.CreateWithOptions`).
     if let Some(metadata) = value["metadata"].as_object_mut() {
+        // kubectl leaves it out when it creates an object (cli-runtime, `Helper.CreateWithOptions`).
         metadata.remove("resourceVersion");
+        // kubectl and the API server drop it (`EnsureObjectNamespaceMatchesRequestNamespace`).
+        if !kind.namespaced {
+            metadata.remove("namespace");
+        }
     }
     if let Err(status) = created(kind, value) {
         causes(&status, &object.node, |field, what| {
@@ -45,7 +49,8 @@ pub(super) fn of_pods(index: usize, object: &Object, kind: WorkloadKind, answer:
         spec["volumes"] = Value::Array(all);
     }
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": {"name": "pod", "namespace":
-        "default", "labels": of_template("labels"), "annotations": of_template("annotations")}});
+        "default", "labels": of_template("labels"), "annotations": of_template("annotations"),
+        "finalizers": of_template("finalizers")}});
     let prefix = path.join(".");
     if let Err(status) = created(pods, pod) {
         causes(&status, template, |field, what| {

@@ -27,7 +27,15 @@ fn address(objects: &Objects, workload: &Workload) -> Option<Address> {
             _ => None,
         };
     }
-    let (Host::Known(host), place) = host_variable(objects, workload)? else { return None };
+    let Some(host) = host_variable(objects, workload) else {
+        // The kubelet sets the host, and a port of the manifests replaces the one that it sets.
+        let variables =
+            workload.containers.iter().filter(|container| !container.init).flat_map(|own| &own.env);
+        let (_, port, place) = variables.rev().find(|(name, ..)| name == PORT)?;
+        let (host, port, place) = (SERVICE.to_owned(), port.clone(), place.clone());
+        return Some(Address { host, port, states_port: true, is_encrypted: true, place });
+    };
+    let (Host::Known(host), place) = host else { return None };
     let port = port_variable(workload);
     let is_set = port.is_some() || sets_port(workload);
     // A port that a Secret contains is not known.
@@ -45,8 +53,10 @@ fn sets_port(workload: &Workload) -> bool {
     containers.any(|c| c.env_names.iter().any(|name| name == PORT) || !c.env_from.is_empty())
 }
 
+/// An address without a scheme is one without TLS (client-go, `DefaultServerUrlFor`): the authority of a kubeconfig is taken
+/// into account only afterwards.
 fn of_url(url: &str, place: Place) -> Address {
-    let (scheme, rest) = url.split_once("://").unwrap_or(("https", url));
+    let (scheme, rest) = url.split_once("://").unwrap_or(("http", url));
     let authority = rest.split('/').next().unwrap_or_default();
     let after_host = authority.rsplit_once(']').map_or(authority, |(_, after)| after);
     let stated = after_host.rsplit_once(':').map(|(_, port)| port);
@@ -72,6 +82,11 @@ pub(super) fn fault(objects: &Objects, workload: &Workload) -> Option<Hindrance>
         // `InClusterConfig` refuses an empty port like an empty host.
         let words = format!("{PORT} is empty, so it does not find the API server and exits");
         return never(words, "remove the variable, or set it to the port of the API server");
+    }
+    if host.contains(char::is_whitespace) {
+        let words =
+            "KUBERNETES_SERVICE_HOST contains a blank or a line break, so it is not a host".to_owned();
+        return never(words, "write it on one line, without '|' before it");
     }
     if host.contains("://") || host.contains('/') {
         return never(format!("KUBERNETES_SERVICE_HOST is '{host}', which is not a host"), right);

@@ -2,7 +2,7 @@
 //! its PriorityClass or RuntimeClass is refused (`plugin/pkg/admission/priority`, `plugin/pkg/admission/runtimeclass`).
 
 use crate::manifest::{Node, Object, Objects};
-use crate::workload::{Hindrance, Stage, Workload, spec_path};
+use crate::workload::{Hindrance, Stage, Workload, preempts, spec_path};
 
 /// What the plugins refuse about the Pods of the workload.
 pub(super) fn refused(objects: &Objects, object: &Object, workload: &Workload) -> Option<Hindrance> {
@@ -22,7 +22,7 @@ pub(super) fn refused(objects: &Objects, object: &Object, workload: &Workload) -
     if let Some(policy) = spec.get("preemptionPolicy")
         && is_known(objects, workload)
         && let Some(text) = policy.text()
-        && (text == "Never") == class_preempts(objects, workload)
+        && (text == "Never") == preempts(objects, workload)
     {
         let words = format!("its preemptionPolicy '{text}' is not that of its class");
         return never(policy, words, "remove 'preemptionPolicy': the class determines it");
@@ -38,19 +38,10 @@ pub(super) fn refused(objects: &Objects, object: &Object, workload: &Workload) -
     never(overhead, words, "remove 'overhead': the RuntimeClass determines it")
 }
 
-/// Whether its class lets it preempt other Pods.
-fn class_preempts(objects: &Objects, workload: &Workload) -> bool {
-    let named = workload.priority_class.as_ref().map(|(name, _)| name.as_str());
-    let class = objects.of_kind("PriorityClass").find(|class| Some(class.name.as_str()) == named);
-    class.and_then(|class| class.node.text_at("preemptionPolicy")) != Some("Never")
-}
-
 /// Whether the manifests show which priority its class has.
 fn is_known(objects: &Objects, workload: &Workload) -> bool {
     match &workload.priority_class {
-        None => !objects
-            .of_kind("PriorityClass")
-            .any(|class| class.node.get("globalDefault").and_then(Node::bool) == Some(true)),
+        None => true,
         Some((name, _)) => {
             name.starts_with("system-") || objects.of_kind("PriorityClass").any(|class| class.name == *name)
         }

@@ -90,8 +90,16 @@ pub(super) fn truth(expression: &str, request: &Request, variables: &[(String, S
         Ok(Some(Cel::Bool(true))) => Truth::Yes,
         Ok(Some(Cel::Bool(false))) => Truth::No,
         Err(ExecutionError::NoSuchKey(_)) if request.is_complete && all_known => Truth::Fails,
+        Err(_) if request.is_complete && all_known && asks_for_no_namespace(expression, request) => {
+            Truth::Fails
+        }
         _ => Truth::Unknown,
     }
+}
+
+/// Whether an expression uses the namespace of an object that has none: `namespaceObject` is null then.
+fn asks_for_no_namespace(text: &str, request: &Request) -> bool {
+    request.namespace.is_none() && names(text, "namespaceObject")
 }
 
 /// What expressions about a request may use, and whether that contains all of these variables.
@@ -104,9 +112,7 @@ pub(super) fn context_of(
     if let Some(object) = &request.object {
         context.add_variable_from_value("object", cel_of(object));
     }
-    if let Some(namespace) = &request.namespace {
-        context.add_variable_from_value("namespaceObject", cel_of(namespace));
-    }
+    context.add_variable_from_value("namespaceObject", request.namespace.as_ref().map_or(Cel::Null, cel_of));
     if let Some(params) = &request.params {
         context.add_variable_from_value("params", cel_of(params));
     }
@@ -121,6 +127,7 @@ pub(super) fn context_of(
             }
             // One that fails is missing, and so is whatever uses it.
             Some(Err(ExecutionError::NoSuchKey(_))) => {}
+            Some(Err(_)) if asks_for_no_namespace(text, request) => {}
             // This evaluator lacks functions of Kubernetes.
             _ => all_known = false,
         }
@@ -141,6 +148,10 @@ fn is_decidable(text: &str, request: &Request) -> bool {
 
 /// Whether the text needs something that the manifests do not show.
 pub(super) fn uses_hidden(text: &str, request: &Request) -> bool {
+    // A namespace that is null hides nothing.
+    let of_no_namespace =
+        request.namespace.is_none().then(|| text.replace("namespaceObject.metadata", "namespaceObject"));
+    let text = of_no_namespace.as_deref().unwrap_or(text);
     let unseen = request.object.is_none() && names(text, "object");
     let is_shown = |field: &str| match field {
         "metadata.name" => request.shows_name,

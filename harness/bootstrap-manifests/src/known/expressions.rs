@@ -16,9 +16,10 @@ pub(super) fn apply(objects: &Objects, assumed: &Assumed, workload: &mut Workloa
         all.sort_by_key(|(checked, _)| *checked);
         for (checked, request) in all {
             let namespace = request.attributes["namespace"].as_str();
-            let parameters = bound.parameters(objects, assumed, namespace);
+            let mut parameters = bound.parameters(objects, assumed, namespace).into_iter();
+            let is_denied = parameters.any(|one| judged(&bound, checked, &request, one, workload));
             // Nodes with and without taints are independent of each other.
-            if one(&bound, checked, &request, parameters, workload) && checked < Checked::TaintedNodes {
+            if is_denied && checked < Checked::TaintedNodes {
                 break;
             }
         }
@@ -113,7 +114,7 @@ fn answer(bound: &Bound<'_>, request: &Request, parameters: Parameters) -> (Trut
 }
 
 /// Records what the policy does with one request; returns whether it is denied.
-fn one(
+fn judged(
     bound: &Bound<'_>,
     checked: Checked,
     request: &Request,

@@ -16,6 +16,21 @@ const OF_KUBEADM: &[&str] = &[
 /// The kubeconfig of the kubelet.
 const OF_KUBELET: &str = "/etc/kubernetes/kubelet.conf";
 
+/// Kubeconfigs of kubeadm's components, whose users have no permissions for the Leases of others.
+const OF_COMPONENTS: [(&str, &str); 2] = [
+    ("/etc/kubernetes/controller-manager.conf", "kube-controller-manager"),
+    ("/etc/kubernetes/scheduler.conf", "kube-scheduler"),
+];
+
+/// Whether the manifests bind a role to the user of a component.
+fn is_granted(objects: &Objects, component: &str) -> bool {
+    let user = format!("system:{component}");
+    let bindings = ["ClusterRoleBinding", "RoleBinding"].into_iter().flat_map(|kind| objects.of_kind(kind));
+    let mut subjects =
+        bindings.flat_map(|binding| binding.node.get("subjects").map(Node::items).unwrap_or_default());
+    subjects.any(|subject| subject.text_at("name") == Some(user.as_str()))
+}
+
 /// What is known of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Kubeconfig {
@@ -66,6 +81,18 @@ pub(super) fn find(objects: &Objects, workload: &Workload) -> Option<Kubeconfig>
             });
         }
         let place = object.place(host);
+        let of_component = OF_COMPONENTS.iter().find(|(file, _)| *file == on_node);
+        let elects = workload.flag("leader-elect").is_none_or(|(value, _)| value != "false");
+        if let Some((_, component)) = of_component.filter(|(_, own)| elects && !is_granted(objects, own)) {
+            return Some(Kubeconfig::Unreadable {
+                why: format!(
+                    "its kubeconfig {path} is that of {component}, which may only have its own Lease, and may not update \
+                     Nodes"
+                ),
+                place,
+                advice: String::from("use a service account, or a kubeconfig with an identity of its own"),
+            });
+        }
         return Some(match OF_KUBEADM.contains(&on_node.as_str()) {
             true => Kubeconfig::OfKubeadm { readable: user.is_none_or(|user| user == 0), place },
             false => Kubeconfig::OnNode { file: on_node, place },

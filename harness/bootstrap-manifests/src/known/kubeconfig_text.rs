@@ -47,6 +47,12 @@ pub(super) fn fault(text: &str, is_there: &dyn Fn(&str) -> bool) -> Option<(Stri
         return wrong(format!("has no user '{user}'"), "correct the user of the context");
     };
     let user = &user["user"];
+    let (by_token, by_name) =
+        (has(user, "token") || has(user, "tokenFile"), has(user, "username") || has(user, "password"));
+    if by_token && by_name {
+        let what = "has both a token and a name or password for its user, which client-go refuses";
+        return wrong(what.to_owned(), "remove username and password, which no API server accepts");
+    }
     let ways = ["token", "tokenFile", "client-certificate", "client-certificate-data", "username"];
     if !ways.iter().any(|way| has(user, way)) && user["exec"].is_null() && user["auth-provider"].is_null() {
         return wrong(
@@ -127,6 +133,7 @@ mod tests {
             ("eA==", "eA==, insecure-skip-tls-verify: true", "has both an authority"),
             ("token: t", "", "has no credentials"),
             ("token: t", "tokenFile: /absent", "reads its token from /absent"),
+            ("token: t", "token: t, username: a, password: b", "has both a token and a name"),
             ("contexts", "\tcontexts", "is not YAML"),
             ("current-context", "kind: ConfigMap\ncurrent-context", "is of the kind ConfigMap"),
         ] {

@@ -47,6 +47,24 @@ pub(super) fn held(objects: &Objects, assumed: &Assumed, workload: &Workload) ->
     if let Some(fault) = durations(workload) {
         return Some(fault);
     }
+    // In a script a shell may replace it.
+    let mut words = workload.containers.iter().flat_map(|container| &container.arguments);
+    let has_script = words.any(|(word, _)| word.contains(char::is_whitespace));
+    for name in
+        ["leader-elect-resource-namespace", "leader-elect-resource-name"].iter().filter(|_| !has_script)
+    {
+        let Some((value, place)) = workload.flag(name) else { continue };
+        let variables = workload.containers.iter().flat_map(|container| &container.env_names);
+        let written = |variable: &&String| value.contains(&format!("${{{variable}}}"));
+        if let Some(variable) = variables.into_iter().find(written) {
+            return Some(Hindrance::new(
+                Stage::Work,
+                format!("nothing replaces ${{{variable}}} in --{name}, so its Lease cannot be written"),
+                place,
+                format!("write $({variable}), which the kubelet replaces"),
+            ));
+        }
+    }
     if let Some((name, place)) = workload.flag("leader-elect-resource-name")
         && is_plain(&name)
         && !names::subdomain(&name).is_empty()

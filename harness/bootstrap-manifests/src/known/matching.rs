@@ -62,6 +62,11 @@ impl<'n> Rules<'n> {
         self.matches("", "serviceaccounts/token", &["CREATE"], true)
     }
 
+    /// Creation of ConfigMaps.
+    pub(super) fn config_maps(&self) -> bool {
+        self.matches("", "configmaps", &["CREATE"], true)
+    }
+
     /// Updates of Nodes.
     pub(super) fn nodes(&self) -> bool {
         self.matches("", "nodes", &["UPDATE"], false)

@@ -208,11 +208,13 @@ fn others(objects: &Objects, assumed: &Assumed, bound: &Bound<'_>, workload: &Wo
 fn effect(objects: &Objects, assumed: &Assumed, bound: &Bound<'_>, request: &Request, kind: &str) -> Effect {
     let failed = if bound.fails_open() { Effect::None } else { Effect::Refused };
     // Parameters come first: if they are missing, the conditions do not matter.
-    let params = match bound.parameters(objects, assumed, request.attributes["namespace"].as_str()) {
-        Parameters::There(params) => params,
-        Parameters::AbsentAllowed => return Effect::None,
-        Parameters::Error => return failed,
-        Parameters::Unknown => return Effect::Unknown,
+    let mut all = bound.parameters(objects, assumed, request.attributes["namespace"].as_str());
+    let params = match (all.pop(), all.is_empty()) {
+        (Some(Parameters::There(params)), true) => params,
+        (Some(Parameters::AbsentAllowed), _) => return Effect::None,
+        (Some(Parameters::Error), _) => return failed,
+        // Which of several comes last is not evaluated.
+        (Some(_) | None, _) => return Effect::Unknown,
     };
     let mut request = Request { params, ..request.clone() };
     match bound.conditions(&request) {

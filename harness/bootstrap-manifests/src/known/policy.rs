@@ -5,7 +5,7 @@ use super::evaluation::{Truth, truth};
 use super::matching::{Rules, namespace_labels};
 use super::request::Request;
 use crate::manifest::{Node, Object, Objects};
-use crate::workload::{Labels, Selector};
+use crate::workload::{Labels, Selector, labels};
 use serde_json::Value;
 
 /// What a binding does about the parameters of its policy.
@@ -85,13 +85,45 @@ impl<'o> Bound<'o> {
             && !rules(of_binding("excludeResourceRules"))
     }
 
-    /// What it does about its parameters for a request in this namespace.
+    /// What it does about its parameters for a request in this namespace: once for each object that a selector chooses, and
+    /// all of them count.
     pub(super) fn parameters(
         &self,
         objects: &Objects,
         assumed: &Assumed,
         namespace: Option<&str>,
-    ) -> Parameters {
+    ) -> Vec<Parameters> {
+        let selected = self.selected(objects, namespace);
+        selected.unwrap_or_else(|| vec![self.named(objects, assumed, namespace)])
+    }
+
+    /// The parameters that a selector chooses among ConfigMaps and Secrets; `None` without a selector that the manifests
+    /// decide.
+    fn selected(&self, objects: &Objects, namespace: Option<&str>) -> Option<Vec<Parameters>> {
+        let kind = self.policy.node.at(&["spec", "paramKind"])?;
+        let wanted = self.binding.node.at(&["spec", "paramRef"])?;
+        let kind = kind.text_at("kind").filter(|own| is_namespaced(objects, "", own) == Some(true))?;
+        let selector = Selector::read(wanted.get("selector"))?;
+        let namespace = wanted.text_at("namespace").or(namespace)?;
+        // Objects that Kubernetes creates have no labels.
+        if selector.chooses(&Labels::new()) {
+            return None;
+        }
+        let chosen = |object: &&Object| {
+            object.namespace == namespace
+                && selector.chooses(&labels(object.node.at(&["metadata", "labels"])))
+        };
+        let found = objects.of_kind(kind).filter(chosen);
+        let all: Vec<Parameters> = found.map(|object| Parameters::There(Some(object.node.json()))).collect();
+        Some(match wanted.text_at("parameterNotFoundAction") {
+            _ if !all.is_empty() => all,
+            Some("Allow") => vec![Parameters::AbsentAllowed],
+            _ => vec![Parameters::Error],
+        })
+    }
+
+    /// The same for an object with a name.
+    fn named(&self, objects: &Objects, assumed: &Assumed, namespace: Option<&str>) -> Parameters {
         let Some(kind) = self.policy.node.at(&["spec", "paramKind"]) else {
             return Parameters::There(None);
         };

@@ -2,7 +2,7 @@
 
 use super::resources::{amount, items, of_container, of_pod};
 use crate::manifest::{Entry, Node, Object, Objects};
-use crate::workload::{Condition, Hindrance, Stage, Workload, WorkloadKind, spec_path};
+use crate::workload::{Condition, Hindrance, Stage, Workload, WorkloadKind, class_of, spec_path};
 
 /// What a quota or a limit range does with the Pods.
 pub(super) enum Answer {
@@ -24,7 +24,9 @@ pub(super) fn apply(objects: &Objects, object: &Object, workload: &mut Workload,
     let quotas: Vec<&Object> =
         objects.of_kind("ResourceQuota").filter(|quota| quota.namespace == workload.namespace).collect();
     for quota in quotas {
-        for answer in counted(quota, workload, spec, &ranges, pods) {
+        let class = workload.priority_class.as_ref().map(|(name, _)| name.as_str());
+        let class = class.or_else(|| class_of(objects, workload).map(|class| class.name.as_str()));
+        for answer in counted(quota, (workload, class), spec, &ranges, pods) {
             record(quota, workload, answer);
         }
     }
@@ -153,9 +155,15 @@ fn used(shared: bool, side: &str, resource: &str) -> i128 {
 }
 
 /// What a quota does with the Pods, by resource.
-fn counted(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object], pods: i128) -> Vec<Answer> {
+fn counted(
+    quota: &Object,
+    (workload, class): (&Workload, Option<&str>),
+    spec: &Node,
+    ranges: &[&Object],
+    pods: i128,
+) -> Vec<Answer> {
     let title = format!("ResourceQuota/{}", quota.name);
-    match in_scope(quota, workload, spec, ranges) {
+    match in_scope(quota, class, spec, ranges) {
         Some(true) => {}
         Some(false) => return Vec::new(),
         None => return vec![Answer::Depends(format!("{title} allows its Pods"))],
@@ -227,8 +235,8 @@ fn of_objects(
 ) -> Answer {
     let own = match workload.kind {
         WorkloadKind::Deployment => &["count/deployments.apps", "count/replicasets.apps"][..],
-        WorkloadKind::DaemonSet => &["count/daemonsets.apps"],
-        WorkloadKind::StatefulSet => &["count/statefulsets.apps"],
+        WorkloadKind::DaemonSet => &["count/daemonsets.apps", "count/controllerrevisions.apps"],
+        WorkloadKind::StatefulSet => &["count/statefulsets.apps", "count/controllerrevisions.apps"],
         WorkloadKind::ReplicaSet => &["count/replicasets.apps", "replicationcontrollers"],
         WorkloadKind::Job => &["count/jobs.batch"],
         WorkloadKind::CronJob => &["count/cronjobs.batch", "count/jobs.batch"],
@@ -255,7 +263,7 @@ fn reaches_out(spec: &Node) -> bool {
 }
 
 /// Whether the scopes of a quota include the Pods; `None` if that is not evaluated.
-fn in_scope(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object]) -> Option<bool> {
+fn in_scope(quota: &Object, class: Option<&str>, spec: &Node, ranges: &[&Object]) -> Option<bool> {
     let mut wanted: Vec<(String, String, Vec<String>)> = Vec::new();
     for scope in quota.node.at(&["spec", "scopes"]).map(Node::texts).unwrap_or_default() {
         wanted.push((scope, String::from("Exists"), Vec::new()));
@@ -276,7 +284,7 @@ fn in_scope(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object]
         .all(|container| !states(container, "requests") && !states(container, "limits"))
         && spec.get("resources").is_none_or(|own| own.entries().is_empty());
     let ends = spec.get("activeDeadlineSeconds").is_some_and(|seconds| !seconds.is_null());
-    let class = workload.priority_class.as_ref().map(|(name, _)| name);
+    let named = |values: &[String]| class.is_some_and(|class| values.iter().any(|own| own == class));
     for (scope, operator, values) in wanted {
         let within = match (scope.as_str(), operator.as_str()) {
             ("BestEffort", _) => best_effort,
@@ -284,8 +292,8 @@ fn in_scope(quota: &Object, workload: &Workload, spec: &Node, ranges: &[&Object]
             ("Terminating", _) => ends,
             ("NotTerminating", _) => !ends,
             ("CrossNamespacePodAffinity", _) => reaches_out(spec),
-            ("PriorityClass", "In") => class.is_some_and(|class| values.contains(class)),
-            ("PriorityClass", "NotIn") => class.is_none_or(|class| !values.contains(class)),
+            ("PriorityClass", "In") => named(&values),
+            ("PriorityClass", "NotIn") => !named(&values),
             ("PriorityClass", "Exists") => class.is_some(),
             ("PriorityClass", "DoesNotExist") => class.is_none(),
             _ => return None,

@@ -117,15 +117,17 @@ fn exists(objects: &Objects, assumed: &Assumed, reference: &Ref) -> bool {
     };
     let found = objects.of_kind(kind).find(here);
     match (&reference.key, found) {
-        (Some(key), Some(object)) => holds_key(&object.node, key),
+        (Some(key), Some(object)) => holds_key(&object.node, key, reference.of_variable),
         (None, found) => found.is_some(),
         (Some(_), None) => false,
     }
 }
 
-fn holds_key(object: &Node, key: &str) -> bool {
+/// Whether an object has the key, for a variable or for a file. Variables are not read from `binaryData`.
+fn holds_key(object: &Node, key: &str, of_variable: bool) -> bool {
     ["data", "stringData", "binaryData"]
         .iter()
+        .filter(|field| !of_variable || **field != "binaryData")
         .any(|field| object.get(field).is_some_and(|map| map.get(key).is_some()))
 }
 

@@ -147,6 +147,20 @@ impl Request {
         Request::new(objects, attributes, None)
     }
 
+    /// The creation of the ConfigMap with the authority of the API server (`kube-root-ca.crt`) in the workload's namespace.
+    pub(super) fn authority(objects: &Objects, workload: &Workload) -> Request {
+        let attributes = Attributes {
+            operation: "CREATE",
+            group: "",
+            kind: "ConfigMap",
+            resource: "configmaps",
+            sub_resource: "",
+            namespace: Some(&workload.namespace),
+            user: Some(controller("root-ca-cert-publisher")),
+        };
+        Request::new(objects, attributes, None)
+    }
+
     /// The creation of the workload itself, by a user who is not known.
     pub(super) fn object(objects: &Objects, workload: &Workload) -> Request {
         let (group, resource) = match workload.kind {

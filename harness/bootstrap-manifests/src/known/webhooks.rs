@@ -16,6 +16,8 @@ pub struct Guards {
     pub bindings: bool,
     /// Requests for tokens of service accounts.
     pub tokens: bool,
+    /// Creation of ConfigMaps.
+    pub config_maps: bool,
     /// Creation of the revisions of DaemonSets and StatefulSets.
     pub revisions: bool,
     /// Creation of ReplicaSets.
@@ -102,11 +104,16 @@ impl Webhook {
         self.sees(in_namespace && self.guards.bindings, || Request::binding(objects, workload))
     }
 
-    /// Whether it is sent the kubelets' requests for the tokens of the workload's Pods.
+    /// Whether it is sent the kubelets' requests for the tokens of the workload's Pods, or the creation of the ConfigMap with
+    /// the authority that is mounted next to a token, in a namespace that is created after the webhook.
     pub fn sees_tokens(&self, objects: &Objects, workload: &Workload) -> Truth {
-        let in_namespace = self.in_namespace(objects, &workload.namespace);
-        let asked = in_namespace && self.guards.tokens && mounts_token(objects, workload);
-        self.sees(asked, || Request::token(objects, workload))
+        let asked = self.in_namespace(objects, &workload.namespace) && mounts_token(objects, workload);
+        let is_later = |(at, one): (usize, &Object)| at > self.object && one.name == workload.namespace;
+        let is_new = objects.numbered("Namespace").any(is_later);
+        Truth::any([
+            self.sees(asked && self.guards.tokens, || Request::token(objects, workload)),
+            self.sees(asked && is_new && self.guards.config_maps, || Request::authority(objects, workload)),
+        ])
     }
 
     /// Whether it is sent the first write of the workload's Lease.
@@ -222,6 +229,7 @@ fn guards(webhook: &Node) -> Guards {
         pods: rules.pods(),
         bindings: rules.bindings(),
         tokens: rules.tokens(),
+        config_maps: rules.config_maps(),
         revisions: rules.owners(WorkloadKind::DaemonSet),
         replica_sets: rules.owners(WorkloadKind::Deployment),
         jobs: rules.owners(WorkloadKind::CronJob),

@@ -87,6 +87,23 @@ impl Node {
         path.iter().try_fold(self, |node, key| node.get(key))
     }
 
+    /// The same map with these texts where it has no value of its own.
+    pub(super) fn with_defaults(&self, defaults: &[(&str, &str)]) -> Node {
+        let (line, column, start) = (self.line, self.column, self.bytes.start);
+        let mut node = self.clone();
+        let Value::Map(entries) = &mut node.value else { return node };
+        for (key, text) in defaults {
+            if entries.iter().any(|entry| entry.key == *key) {
+                continue;
+            }
+            let value = Value::Text((*text).to_owned());
+            let value =
+                Node { value, bytes: start..start, line, column, style: Style::Plain, borrowed: true };
+            entries.push(Entry { key: (*key).to_owned(), key_bytes: start..start, line, column, value });
+        }
+        node
+    }
+
     /// Keys and values; empty if this is not a map.
     pub fn entries(&self) -> &[Entry] {
         match &self.value {

@@ -175,8 +175,14 @@ impl Objects {
                 let what = String::from("lists are nested more than eight deep");
                 return say(Severity::Unreadable, what, "write each object as a separate document");
             }
+            // Items without a kind have that of the list.
+            let own = kind.strip_suffix("List").filter(|own| !own.is_empty());
             for item in node.get("items").map(Node::items).unwrap_or_default() {
-                self.add(item.clone(), at, source, depth + 1);
+                let item = match own {
+                    Some(own) => item.with_defaults(&[("apiVersion", &api_version), ("kind", own)]),
+                    None => item.clone(),
+                };
+                self.add(item, at, source, depth + 1);
             }
             return;
         }

@@ -31,6 +31,16 @@ pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
     let mut reading =
         Reading { source, parser, anchors: HashMap::new(), values: 0, borrowed: 0, problems: Vec::new() };
     let mut found = Vec::new();
+    for (number, line) in source.text.lines().enumerate() {
+        if line.starts_with("%YAML ") || line.starts_with("%TAG ") {
+            reading.report(Fault {
+                line: u32::try_from(number + 1).unwrap_or(u32::MAX),
+                column: 1,
+                what: String::from("has a YAML directive, which kubectl reads as a document and then stops"),
+                hint: "remove the line",
+            });
+        }
+    }
     loop {
         match reading.document() {
             Ok(Some(node)) => found.extend((!node.is_null()).then_some(node)),

@@ -158,7 +158,8 @@ impl Container {
             for (source, kind) in [("configMapKeyRef", "ConfigMap"), ("secretKeyRef", "Secret")] {
                 let Some(reference) = item.at(&["valueFrom", source]) else { continue };
                 let key = reference.text_at("key").map(str::to_owned);
-                refs.extend(object_ref(object, reference, kind, "name", key));
+                let found = object_ref(object, reference, kind, "name", key);
+                refs.extend(found.map(|found| Ref { of_variable: true, ..found }));
             }
         }
         for item in node.get("envFrom").map(Node::items).unwrap_or_default() {
@@ -184,7 +185,15 @@ pub(super) fn object_ref(
     }
     let name = node.text_at(field)?.to_owned();
     let place = object.place_of(node, field);
-    Some(Ref { kind, namespace: object.namespace.clone(), name, key, stage: Stage::Start, place })
+    Some(Ref {
+        kind,
+        namespace: object.namespace.clone(),
+        name,
+        key,
+        of_variable: false,
+        stage: Stage::Start,
+        place,
+    })
 }
 
 fn probe(object: &Object, container: &Node, kind: &'static str) -> Option<Probe> {

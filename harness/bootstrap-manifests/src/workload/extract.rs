@@ -11,8 +11,8 @@ use super::refs::{Ref, Stage};
 use super::selector::{Labels, labels};
 use super::spread::spread;
 use super::{
-    Container, adoption, claims, fields, flag_values, flags, hindrance, inits, needed_variables, outside,
-    role, runtime_class, sub_path, token, variables,
+    Container, adoption, claims, fields, flag_values, flags, hindrance, inits, mounts, needed_variables,
+    outside, role, runtime_class, sub_path, token, variables,
 };
 use crate::dns;
 use crate::manifest::{Node, Object, Objects, Place};
@@ -130,6 +130,9 @@ fn workload(index: usize, object: &Object) -> Option<Workload> {
     let inits = inits::read(object, spec);
     workload.hindrances.extend(inits.hindrances);
     workload.conditions.extend(inits.conditions);
+    let (hindrances, conditions) = mounts::below_read_only(object, spec);
+    workload.hindrances.extend(hindrances);
+    workload.conditions.extend(conditions);
     workload.conditions.extend(fields::without_opinion(object, kind, spec));
     workload.host_ports = host_ports(object, spec, workload.host_network);
     field_refs(object, spec, &mut workload);
@@ -175,6 +178,7 @@ fn needs_at_creation(
         namespace: object.namespace.clone(),
         name: name.to_owned(),
         key: None,
+        of_variable: false,
         stage: Stage::Creation,
         place: place.clone(),
     };
@@ -346,9 +350,8 @@ fn without_token(objects: &Objects, workload: &Workload) -> Option<hindrance::Hi
 }
 
 /// Whether the priority class allows its Pods to preempt others.
-fn preempts(objects: &Objects, workload: &Workload) -> bool {
-    let named = workload.priority_class.as_ref().map(|(name, _)| name.as_str());
-    let class = objects.of_kind("PriorityClass").find(|object| Some(object.name.as_str()) == named);
+pub fn preempts(objects: &Objects, workload: &Workload) -> bool {
+    let class = class_of(objects, workload);
     class.and_then(|class| class.node.text_at("preemptionPolicy")) != Some("Never")
 }
 
@@ -356,10 +359,19 @@ fn priority(objects: &Objects, workload: &Workload) -> i64 {
     match workload.priority_class.as_ref().map(|(name, _)| name.as_str()) {
         Some("system-node-critical") => 2_000_001_000,
         Some("system-cluster-critical") => 2_000_000_000,
-        Some(name) => {
-            let class = objects.of_kind("PriorityClass").find(|object| object.name == name);
+        _ => {
+            let class = class_of(objects, workload);
             class.and_then(|class| class.node.get("value")).and_then(Node::int).unwrap_or(0)
         }
-        None => 0,
     }
+}
+
+/// The class of the workload's Pods, if the manifests have it: the one that they name, or the default of those that name
+/// none (`plugin/pkg/admission/priority`).
+pub fn class_of<'o>(objects: &'o Objects, workload: &Workload) -> Option<&'o Object> {
+    let is_it = |class: &&Object| match &workload.priority_class {
+        Some((name, _)) => class.name == *name,
+        None => class.node.get("globalDefault").and_then(Node::bool) == Some(true),
+    };
+    objects.of_kind("PriorityClass").find(is_it)
 }

@@ -83,7 +83,8 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("core/v1.FileKeySelector", &["*"]),
     ("core/v1.HostAlias", &["*"]),
     ("core/v1.HostPathVolumeSource", &["path", "type"]),
-    ("core/v1.Lifecycle", &["postStart", "preStop"]),
+    // The gate of stopSignal is off, so the API server drops it.
+    ("core/v1.Lifecycle", &["postStart", "preStop", "stopSignal"]),
     ("core/v1.LifecycleHandler", &["*"]),
     ("core/v1.LocalObjectReference", &["*"]),
     ("core/v1.NodeAffinity", &["*"]),
@@ -158,6 +159,7 @@ const KNOWN: &[(&str, &[&str])] = &[
             "imagePullSecrets",
             "hostname",
             "subdomain",
+            "setHostnameAsFQDN",
             "affinity",
             "schedulerName",
             "tolerations",
@@ -303,7 +305,6 @@ mod tests {
 
     /// Fields with an unknown effect according to this table; extend this or the table above when the schema grows.
     const NONE: &[&str] = &[
-        "core/v1.Lifecycle.stopSignal",
         "core/v1.PodSecurityContext.seLinuxChangePolicy",
         "core/v1.PodSecurityContext.seLinuxOptions",
         "core/v1.PodSecurityContext.supplementalGroupsPolicy",
@@ -311,7 +312,6 @@ mod tests {
         "core/v1.PodSpec.ephemeralContainers",
         "core/v1.PodSpec.hostnameOverride",
         "core/v1.PodSpec.overhead",
-        "core/v1.PodSpec.setHostnameAsFQDN",
         "core/v1.SecurityContext.seLinuxOptions",
         "core/v1.SecurityContext.windowsOptions",
         "core/v1.VolumeMount.recursiveReadOnly",

@@ -32,6 +32,9 @@ const NUMBERS: &[&str] = &[
 /// The port of webhooks, if no flag sets another one. It is reserved even if there are none.
 const OF_WEBHOOKS: i64 = 10260;
 
+/// The longest pause between the starts of controllers with which a boot still goes on, in seconds.
+const LONGEST_WAIT: f64 = 120.0;
+
 /// Whether a value is known: not one with a variable, a placeholder or what a shell replaces.
 pub fn is_plain(value: &str) -> bool {
     !value.contains(['$', '`', '(', ')', '|', '&', '<', '>', '{', '@', '"', '\''])
@@ -83,6 +86,15 @@ pub(super) fn refused(workload: &Workload) -> Option<Hindrance> {
     {
         let words = format!("--secure-port={port} is also its port for webhooks (--webhook-secure-port)");
         return exits(words, place, "choose another port");
+    }
+    if let Some((pause, place)) = known("controller-start-interval")
+        && let Some(wait) = seconds(&pause).filter(|wait| *wait > LONGEST_WAIT)
+    {
+        let words = format!(
+            "it waits at least {wait} s after the start of each controller, and initialises Nodes only after the last one"
+        );
+        let advice = String::from("remove --controller-start-interval");
+        return Some(Hindrance::new(Stage::Work, words, place, advice));
     }
     let unlimited =
         known("kube-api-qps").is_some_and(|(value, _)| value.parse::<f32>().is_ok_and(|qps| qps <= 0.0));

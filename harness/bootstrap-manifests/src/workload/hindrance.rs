@@ -102,7 +102,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
     }
     let on_host = spec.get("hostNetwork").and_then(Node::bool) == Some(true);
     let settings = spec.at(&["securityContext", "sysctls"]).map(Node::items).unwrap_or_default();
-    let of_network = |setting: &&Node| setting.text_at("name").is_some_and(|name| name.starts_with("net."));
+    let of_network = |setting: &&Node| sysctl(setting).starts_with("net.");
     if let Some(setting) = settings.iter().find(of_network).filter(|_| on_host) {
         let name = setting.text_at("name").unwrap_or_default();
         all.push(Hindrance::new(
@@ -166,6 +166,11 @@ pub(super) fn identity<'n>(spec: &'n Node, container: &'n Node) -> (Option<&'n N
         own.or_else(|| spec.at(&["securityContext", key])).filter(|node| !node.is_null())
     };
     (of("runAsUser"), of("runAsNonRoot").and_then(Node::bool) == Some(true))
+}
+
+/// The name of a sysctl with dots: slashes mean the same (`ConvertPodSysctlsVariableToDotsSeparator`).
+pub(super) fn sysctl(setting: &Node) -> String {
+    setting.text_at("name").unwrap_or_default().replace('/', ".")
 }
 
 /// A controller that is set to create no Pods.

@@ -69,7 +69,28 @@ pub(super) fn read(object: &Object, spec: &Node) -> Inits {
             },
         }
     }
+    found.hindrances.extend(long_hook(object, spec));
     found
+}
+
+/// A container before the program whose postStart hook sleeps: the kubelet starts one container after the other, each with
+/// its hook (`SyncPod`).
+fn long_hook(object: &Object, spec: &Node) -> Option<Hindrance> {
+    let main = spec.get("containers").map(Node::items).unwrap_or_default();
+    let program = main.iter().position(is_of_framework)?;
+    main[..program].iter().find_map(|container| {
+        let time = container.at(&["lifecycle", "postStart", "sleep", "seconds"])?;
+        let seconds = time.int().filter(|seconds| *seconds as f64 > LONGEST_WAIT)?;
+        let name = container.text_at("name").unwrap_or_default();
+        Some(Hindrance::new(
+            Stage::Start,
+            format!(
+                "it starts only after the postStart hook of the container '{name}', which sleeps {seconds} s"
+            ),
+            object.place(time),
+            format!("move the container '{name}' after it, or remove the hook"),
+        ))
+    })
 }
 
 /// The longest that init containers may wait for a boot, in seconds.

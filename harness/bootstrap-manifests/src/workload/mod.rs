@@ -12,6 +12,7 @@ mod hindrance;
 mod host_files;
 mod inits;
 mod kind;
+mod mounts;
 mod needed_variables;
 mod outside;
 mod placement;
@@ -30,7 +31,7 @@ mod variables;
 
 pub use container::{Container, fixed_image, image_fault};
 pub use duration::seconds;
-pub use extract::workloads;
+pub use extract::{class_of, preempts, workloads};
 pub use flag_values::is_plain;
 pub use hindrance::Hindrance;
 pub use kind::{DnsPolicy, Role, WorkloadKind, spec_path, template_path};

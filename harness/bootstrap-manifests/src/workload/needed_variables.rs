@@ -40,7 +40,8 @@ pub(super) fn judge(objects: &Objects, workload: &mut Workload) {
     for container in spec.get("containers").map(Node::items).unwrap_or_default() {
         empty(object, container, &mut found);
         of_maps(objects, object, container, &mut found);
-        too_late(object, container, &mut found);
+        too_late(objects, object, container, &mut found);
+        of_runtime(object, container, &mut found);
     }
     workload.hindrances.extend(found.hindrances);
     workload.conditions.extend(found.conditions);
@@ -104,8 +105,49 @@ fn of_maps(objects: &Objects, object: &Object, container: &Node, found: &mut Fou
     }
 }
 
+/// A limit of memory that Go's runtime does not understand: the program ends at once (`readGOMEMLIMIT` in
+/// `runtime/mgcpacer.go`).
+fn of_runtime(object: &Object, container: &Node, found: &mut Found) {
+    const NAME: &str = "GOMEMLIMIT";
+    let Some(variable) = variables(container).iter().rfind(|variable| name_of(variable) == NAME) else {
+        return;
+    };
+    let value = variable.get("value").and_then(Node::scalar).unwrap_or_default();
+    let number = value.strip_suffix('B').map_or(value.as_str(), |rest| {
+        ["Ki", "Mi", "Gi", "Ti"].iter().find_map(|unit| rest.strip_suffix(unit)).unwrap_or(rest)
+    });
+    let is_size = !number.is_empty() && number.bytes().all(|digit| digit.is_ascii_digit());
+    if value.is_empty() || value == "off" || value.contains("$(") || is_size {
+        return;
+    }
+    let words = format!("Go programs end at once with {NAME}={value}, which is not a size");
+    let advice = format!("write {NAME} with a unit such as MiB, which is not the same as Mi");
+    found.never(words, object.place(variable), advice);
+}
+
+/// Whether an object of `envFrom` defines a variable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Held {
+    No,
+    /// The manifests do not contain the object.
+    Perhaps,
+    Yes,
+}
+
+fn holds(objects: &Objects, object: &Object, source: &Node, variable: &str) -> Held {
+    let Some(key) = variable.strip_prefix(source.text_at("prefix").unwrap_or_default()) else {
+        return Held::No;
+    };
+    let map = source.at(&["configMapRef", "name"]).and_then(Node::text);
+    match map.and_then(|map| objects.find("ConfigMap", &object.namespace, map)) {
+        None => Held::Perhaps,
+        Some(map) if map.node.at(&["data", key]).is_some() => Held::Yes,
+        Some(_) => Held::No,
+    }
+}
+
 /// Variables that use others which are defined after them.
-fn too_late(object: &Object, container: &Node, found: &mut Found) {
+fn too_late(objects: &Objects, object: &Object, container: &Node, found: &mut Found) {
     let all = variables(container);
     // Variables of Services are there from the start.
     let of_service =
@@ -115,11 +157,16 @@ fn too_late(object: &Object, container: &Node, found: &mut Found) {
     for (at, variable) in all.iter().enumerate() {
         let value = variable.get("value").and_then(Node::scalar).unwrap_or_default();
         let used = value.split("$(").skip(1).filter_map(|rest| rest.split_once(')'));
-        let mut late = used.filter(|(name, _)| defined(name).is_some_and(|other| other >= at));
-        let Some((later, _)) = late.next() else { continue };
-        let (name, place) = (name_of(variable), object.place(variable));
+        let sources = container.get("envFrom").map(Node::items).unwrap_or_default();
+        let held = |name: &str| sources.iter().map(|source| holds(objects, object, source, name)).max();
         // Variables of `envFrom` come first, and one of them may have the same name.
-        if container.get("envFrom").is_none() && is_needed(name) {
+        let mut late = used
+            .filter(|(name, _)| defined(name).is_some_and(|other| other >= at))
+            .map(|(name, _)| (name, held(name).unwrap_or(Held::No)))
+            .filter(|(_, held)| *held != Held::Yes);
+        let Some((later, held)) = late.next() else { continue };
+        let (name, place) = (name_of(variable), object.place(variable));
+        if held == Held::No && is_needed(name) {
             let words = format!(
                 "the variable {name} uses $({later}), which is defined after it, so that it is not replaced"
             );

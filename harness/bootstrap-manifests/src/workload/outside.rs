@@ -1,7 +1,7 @@
 //! What a boot depends on that manifests do not show: images, the size of Nodes, files on them.
 
 use super::duration::seconds;
-use super::hindrance::{each_container, identity};
+use super::hindrance::{each_container, identity, sysctl};
 use super::host_files::{has_known_folder, machines_with};
 use super::kind::WorkloadKind;
 use super::schedule::never_comes;
@@ -275,6 +275,14 @@ fn pod(conditions: &mut Conditions, spec: &Node) {
         let name = class.text().unwrap_or_default();
         conditions.add(class, handler_of(name));
     }
+    // On the host's network a Pod has no name of its own, and without a subdomain its full name is its name.
+    let has_full_name =
+        spec.get("subdomain").is_some_and(|own| own.text().is_some_and(|text| !text.is_empty()))
+            && spec.get("hostNetwork").and_then(Node::bool) != Some(true);
+    let full = spec.get("setHostnameAsFQDN").filter(|full| full.bool() == Some(true));
+    if let Some(full) = full.filter(|_| has_full_name) {
+        conditions.add(full, String::from("the full names of its Pods have at most 64 characters"));
+    }
     if let Some(users) = spec.get("hostUsers").filter(|users| users.bool() == Some(false)) {
         conditions.add(users, String::from("the Nodes support user namespaces for Pods (hostUsers: false)"));
     }
@@ -283,12 +291,15 @@ fn pod(conditions: &mut Conditions, spec: &Node) {
     }
     let settings = spec.at(&["securityContext", "sysctls"]).map(Node::items).unwrap_or_default();
     for setting in settings {
-        let name = setting.text_at("name").unwrap_or_default();
-        if !SAFE_SYSCTLS.contains(&name) {
+        let name = sysctl(setting);
+        if !SAFE_SYSCTLS.contains(&name.as_str()) {
             conditions.add(setting, format!("the kubelets allow the sysctl '{name}'"));
         }
     }
-    for secret in spec.get("imagePullSecrets").map(Node::items).unwrap_or_default() {
+    let never = |container: &Node| container.text_at("imagePullPolicy") == Some("Never");
+    let pulled = !each_container(spec).all(never);
+    let secrets = spec.get("imagePullSecrets").map(Node::items).unwrap_or_default();
+    for secret in secrets.iter().filter(|_| pulled) {
         let name = secret.text_at("name").unwrap_or_default();
         conditions.add(
             secret,

@@ -32,6 +32,8 @@ pub struct Ref {
     pub name: String,
     /// The key of it that is used, if one is named.
     pub key: Option<String>,
+    /// Whether the key becomes an environment variable, which cannot have binary data.
+    pub of_variable: bool,
     /// The stage that needs it.
     pub stage: Stage,
     /// Where it is named.

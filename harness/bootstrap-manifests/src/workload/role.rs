@@ -83,6 +83,14 @@ const OF_FRAMEWORK: &[&str] = &[
     "service-lb-controller",
 ];
 
+/// The names in a list flag, which is read like a line of CSV: what is in quotes is one name.
+fn names_of(list: &str) -> Vec<String> {
+    match list.strip_prefix('"').and_then(|list| list.strip_suffix('"')) {
+        Some(one) if !one.contains('"') => vec![one.to_owned()],
+        _ => list.split(',').map(|name| name.trim().to_owned()).collect(),
+    }
+}
+
 impl Workload {
     /// The list of `--controllers`: a list flag that is given several times is one list.
     pub fn controllers(&self) -> Option<(Vec<String>, Place)> {
@@ -90,7 +98,7 @@ impl Workload {
         let all: Vec<(String, Place)> =
             containers.flat_map(|container| container.flags("controllers")).collect();
         let (_, place) = all.first()?.clone();
-        let names = all.iter().flat_map(|(list, _)| list.split(',')).map(|name| name.trim().to_owned());
+        let names = all.iter().flat_map(|(list, _)| names_of(list));
         Some((names.collect(), place))
     }
 
@@ -137,6 +145,16 @@ impl Workload {
             return;
         }
         let shown = list.join(",");
+        let is_of_framework = ["cloud-provider", "leader-elect"].iter().any(|flag| self.flag(flag).is_some());
+        if let Some(several) = list.iter().find(|name| name.contains(',')).filter(|_| is_of_framework) {
+            self.hindrances.push(Hindrance::new(
+                Stage::Work,
+                format!("the process exits, as '{several}' in quotes is one name, and no controller has it"),
+                place,
+                String::from("remove the quotes around the list of --controllers"),
+            ));
+            return;
+        }
         let foreign = |name: &String| {
             let bare = name.trim_start_matches('-');
             bare != "*" && !bare.is_empty() && !OF_FRAMEWORK.contains(&bare)

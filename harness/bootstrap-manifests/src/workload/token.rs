@@ -32,8 +32,14 @@ pub(super) fn without_token(
     let at_folder = |container| mount_at_folder(container, !is_added);
     let mounted: Vec<&Node> = containers.iter().filter_map(at_folder).collect();
     if let Some(mount) = mounted.first() {
-        let (words, advice) = fault_of(objects, object, spec, mount)?;
+        let (words, advice) = fault_of(objects, object, spec, mount.text_at("name")?)?;
         return Some(Hindrance::new(Stage::Work, words, object.place(mount), advice));
+    }
+    if let Some(volume) = taken_for_it(spec).filter(|_| is_added) {
+        let (words, _) = fault_of(objects, object, spec, volume.text_at("name")?)?;
+        let words = format!("admission takes a volume with this name for that of the token: {words}");
+        let advice = format!("give the volume a name that does not begin with {ADDED}");
+        return Some(Hindrance::new(Stage::Work, words, object.place(volume), advice));
     }
     if let Some(mount) = containers.iter().find_map(|container| sealed(spec, container)) {
         let path = mount.text_at("mountPath").unwrap_or_default();
@@ -72,6 +78,15 @@ pub fn mounts_token(objects: &Objects, workload: &Workload) -> bool {
     projected || automount.and_then(Node::bool) != Some(false)
 }
 
+/// How the names of volumes begin that admission adds for tokens.
+const ADDED: &str = "kube-api-access-";
+
+/// A volume that admission takes for one of its own and mounts at the usual path (`mountServiceAccountToken`).
+fn taken_for_it(spec: &Node) -> Option<&Node> {
+    let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
+    volumes.iter().find(|volume| volume.text_at("name").is_some_and(|name| name.starts_with(ADDED)))
+}
+
 /// The mount at the usual path; with `loosely` also if it is written with a slash at its end.
 fn mount_at_folder(container: &Node, loosely: bool) -> Option<&Node> {
     let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
@@ -98,8 +113,7 @@ fn sealed<'n>(spec: &Node, container: &'n Node) -> Option<&'n Node> {
 }
 
 /// What the volume at the usual path lacks, and the remedy.
-fn fault_of(objects: &Objects, object: &Object, spec: &Node, mount: &Node) -> Option<(String, String)> {
-    let name = mount.text_at("name")?;
+fn fault_of(objects: &Objects, object: &Object, spec: &Node, name: &str) -> Option<(String, String)> {
     let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
     let volume = volumes.iter().find(|volume| volume.text_at("name") == Some(name))?;
     let remove = format!("remove the mount of '{name}' at {FOLDER}");

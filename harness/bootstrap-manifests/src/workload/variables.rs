@@ -15,6 +15,8 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
         .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default());
     for (container, node) in workload.containers.iter_mut().zip(nodes) {
         let mut all: Vec<(String, String, Place)> = Vec::new();
+        // What a variable may use: those of `envFrom` come first, also where one in `env` replaces them later.
+        let mut before: Vec<(String, String, Place)> = Vec::new();
         for item in node.get("envFrom").map(Node::items).unwrap_or_default() {
             let prefix = item.text_at("prefix").unwrap_or_default();
             let name = item.at(&["configMapRef", "name"]).and_then(Node::text);
@@ -22,7 +24,9 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
             for entry in map.and_then(|map| map.node.get("data")).map(Node::entries).unwrap_or_default() {
                 let name = format!("{prefix}{}", entry.key);
                 let stated = container.env_names.contains(&name);
-                if let Some(value) = entry.value.scalar().filter(|_| !stated) {
+                let Some(value) = entry.value.scalar() else { continue };
+                before.push((name.clone(), value.clone(), object.place(item)));
+                if !stated {
                     all.push((name, value, object.place(item)));
                 }
             }
@@ -30,10 +34,14 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
         // The value of a variable may use those before it.
         for item in node.get("env").map(Node::items).unwrap_or_default() {
             let name = item.text_at("name").unwrap_or_default().to_owned();
-            let written = item.get("value").and_then(Node::scalar).map(|value| expanded(&value, &all));
+            let written = item.get("value").and_then(Node::scalar).map(|value| expanded(&value, &before));
             let value =
                 written.or_else(|| item.get("valueFrom").and_then(|from| value_of(objects, object, from)));
+            if is_left_out(objects, object, item) && !all.iter().any(|(own, ..)| *own == name) {
+                container.env_names.retain(|own| *own != name);
+            }
             if let Some(value) = value {
+                before.push((name.clone(), value.clone(), object.place(item)));
                 all.push((name, value, object.place(item)));
             }
         }
@@ -42,6 +50,14 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
             *argument = expanded(argument, &container.env);
         }
     }
+}
+
+/// Whether the kubelet leaves a variable out, as its ConfigMap does not have the key and need not have it.
+fn is_left_out(objects: &Objects, object: &Object, variable: &Node) -> bool {
+    let Some(key) = variable.at(&["valueFrom", "configMapKeyRef"]) else { return false };
+    let map = key.text_at("name").and_then(|name| objects.find("ConfigMap", &object.namespace, name));
+    let has = |map: &Object| key.text_at("key").is_some_and(|key| map.node.at(&["data", key]).is_some());
+    key.get("optional").and_then(Node::bool) == Some(true) && map.is_some_and(|map| !has(map))
 }
 
 /// The value of `valueFrom`, if the manifests show it.

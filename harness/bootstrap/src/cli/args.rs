@@ -128,7 +128,12 @@ impl SetArgs {
         if let Some(named) = &self.ccm
             && !checked.set.workloads.iter().any(|w| w.role == bootstrap_manifests::workload::Role::Ccm)
         {
-            return Err(format!("--ccm {named}: the manifests have no workload of that name"));
+            let own = checked.set.workloads.iter().filter(|workload| workload.object.is_some());
+            let all: Vec<String> = own.map(|one| format!("{}/{}", one.kind, one.name)).collect();
+            let have = if all.is_empty() { "none at all".to_owned() } else { all.join(", ") };
+            return Err(format!(
+                "--ccm {named}: the manifests have no workload of that name; they have {have}"
+            ));
         }
         Ok(checked)
     }

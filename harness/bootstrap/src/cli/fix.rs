@@ -67,7 +67,8 @@ pub(super) fn fix_manifests(args: &FixArgs, stdin: &mut dyn Read) -> Result<(u8,
         (false, false) => changed.lines().for_each(|line| text.push_str(&format!("# {line}\n"))),
     }
     text.push_str(&outcome(&fixed, clusters.len()));
-    Ok((if fixed.stuck.is_empty() { BOOTS } else { FAILS }, text))
+    let is_done = fixed.stuck.is_empty() && fixed.by_hand.is_empty();
+    Ok((if is_done { BOOTS } else { FAILS }, text))
 }
 
 /// All manifests, as one stream of documents.
@@ -96,7 +97,10 @@ fn outcome(fixed: &Fixed, clusters: usize) -> String {
     stuck.extend((more > 0).then(|| format!("and {more} more of {clusters} cells")));
     let lists = [("done", &fixed.done), ("by hand", &fixed.by_hand), ("does not boot yet", &stuck)];
     let line = |title: &str, item: &String| format!("# {title}: {item}\n");
-    lists.iter().flat_map(|(title, items)| items.iter().map(move |item| line(title, item))).collect()
+    let listed: String =
+        lists.iter().flat_map(|(title, items)| items.iter().map(move |item| line(title, item))).collect();
+    let why = "# 'ccm-conformance bootstrap check --explain' on the changed manifests says why\n";
+    listed + if !fixed.stuck.is_empty() && fixed.by_hand.is_empty() { why } else { "" }
 }
 
 /// Writes the sources that changed to their files.

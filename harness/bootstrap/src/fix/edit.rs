@@ -77,19 +77,29 @@ fn tolerate(text: &str, spec: &Node, key: &str, effect: Effect) -> Option<Vec<Pa
     let items = spec.get("tolerations").map(Node::items).unwrap_or_default();
     let right_effect =
         |item: &&Node| item.text_at("effect").is_none_or(|own| Effect::parse(own) == Some(effect));
-    let own = items.iter().filter(|item| item.text_at("key") == Some(key)).find(right_effect);
-    if let Some(item) = own {
-        let exists = item.text_at("operator") == Some("Exists");
-        if exists && item.get("tolerationSeconds").is_none() {
-            return Some(Vec::new());
-        }
-        if !exists && item.get("value").is_none() {
-            return Some(vec![set(text, item, "operator", "Exists")?]);
-        }
+    let of_taint = || items.iter().filter(|item| item.text_at("key") == Some(key)).filter(right_effect);
+    let exists = |item: &&Node| item.text_at("operator") == Some("Exists");
+    if of_taint().filter(exists).any(|item| item.get("tolerationSeconds").is_none()) {
+        return Some(Vec::new());
+    }
+    if let Some(limit) = of_taint().find(exists).and_then(|item| item.entry("tolerationSeconds")) {
+        return Some(vec![remove_entry(text, limit.key_bytes.start, limit.value.bytes.end)?]);
+    }
+    if let Some(item) = of_taint().find(|item| !exists(item) && item.get("value").is_none()) {
+        return Some(vec![set(text, item, "operator", "Exists")?]);
     }
     let effect = effect.to_string();
     let item = [("key", key), ("operator", "Exists"), ("effect", effect.as_str())];
     Some(vec![append(text, spec, "tolerations", &item)?])
+}
+
+/// Removes an entry of a map; `None` if its line also begins an item of a list.
+fn remove_entry(text: &str, from: usize, to: usize) -> Option<Patch> {
+    let line = text.get(..from)?.rfind('\n').map_or(0, |at| at + 1);
+    if text.get(line..from)?.contains('-') {
+        return None;
+    }
+    remove_lines(text, from, to)
 }
 
 fn drop_host_ip(text: &str, spec: &Node) -> Option<Vec<Patch>> {

@@ -333,8 +333,8 @@ impl<'m> Engine<'m> {
         nodes.into_iter().filter(|node| score(node) > 0).collect()
     }
 
-    /// Whether a Pod of higher priority, which comes earlier in the same file, gets the Node first: both wait for it, and the
-    /// scheduler takes the stronger one.
+    /// Whether a Pod that comes earlier in the same file gets the Node first: both wait for it, and the scheduler takes the
+    /// stronger one, or one that no controller has to create first.
     fn comes_second(&self, state: &State, x: usize, node: usize) -> bool {
         let all = &self.model.set.workloads;
         let own = &all[self.model.explored[x]];
@@ -342,8 +342,9 @@ impl<'m> Engine<'m> {
             let other = &all[*g];
             let count = state.bound.iter().filter(|(bound, _)| *bound == number(*g)).count();
             let (may, is) = (self.may[y][node], self.is[y][node]);
+            let is_bare = |workload: &Workload| workload.kind == WorkloadKind::Pod;
             self.rivals[x][y]
-                && other.priority > own.priority
+                && (other.priority > own.priority || is_bare(other) && !is_bare(own))
                 && other.object < own.object
                 && other.place.file == own.place.file
                 && count < self.pods[y]

@@ -104,6 +104,43 @@ spec:
 }
 
 #[test]
+fn a_toleration_for_a_time_becomes_one_without_a_limit() {
+    let text = |toleration: &str| {
+        format!(
+            "apiVersion: apps/v1
+kind: Deployment
+metadata: {{name: a-ccm, namespace: kube-system}}
+spec:
+  selector: {{matchLabels: {{app: a-ccm}}}}
+  template:
+    metadata: {{labels: {{app: a-ccm}}}}
+    spec:
+      tolerations:
+{toleration}
+      containers:
+        - name: c
+          image: c:v1
+          args: [--cloud-provider=a]
+"
+        )
+    };
+    let not_ready = "        - key: node.kubernetes.io/not-ready
+          operator: Exists
+          effect: NoExecute";
+    let options = ["fix", "-", "--recommended", "--assume", "ServiceAccount/default"];
+    let counted = |manifest: &str| {
+        let (_, out, err) = bootstrap(&options, manifest);
+        assert!(err.is_empty(), "{err}");
+        let after = out.split("\n# --- a/").next().expect("the manifest").to_owned();
+        (after.matches("key: node.kubernetes.io/not-ready\n").count(), after)
+    };
+    let (plain, _) = counted(&text(not_ready));
+    let (limited, after) = counted(&text(&format!("{not_ready}\n          tolerationSeconds: 300")));
+    assert_eq!(limited, plain, "{after}");
+    assert!(!after.contains("tolerationSeconds: 300"), "{after}");
+}
+
+#[test]
 fn a_second_fix_changes_nothing_and_line_ends_stay() {
     let text = "apiVersion: apps/v1\r
 kind: Deployment\r

@@ -223,10 +223,6 @@ fn a_token_may_come_by_another_way() {
 #[test]
 fn unknown_fields_are_named() {
     boots_if(
-        &with_spec("      setHostnameAsFQDN: true\n"),
-        "spec.template.spec.setHostnameAsFQDN keeps no Pod from running",
-    );
-    boots_if(
         &with_container("          securityContext: {seLinuxOptions: {type: t}}\n").replacen(
             "          securityContext:\n",
             "          x-security:\n",

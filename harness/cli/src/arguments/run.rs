@@ -205,7 +205,7 @@ pub(crate) struct SharedOptions {
     /// Run only the checks that failed, were blocked or met an environment error in this report
     #[arg(long, value_name = "REPORT", conflicts_with = "only", help_heading = CHECKS)]
     pub(crate) failed_from: Option<PathBuf>,
-    /// Skip checks that take five seconds or more: for quick feedback, not for a verdict
+    /// Skip checks that take five seconds or more, except those of --only: for quick feedback, not for a verdict
     #[arg(long, help_heading = CHECKS)]
     quick: bool,
     /// Run part K of N, to share a run among machines (see 'merge'); job/N in a Pod of an Indexed Job

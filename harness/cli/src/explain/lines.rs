@@ -1,12 +1,28 @@
 //! Labelled text that fits the window.
 
+use harness_components::component::{Component, of_party};
+use harness_core::check::Party;
 use harness_core::output;
+use harness_testkit::Check;
 
 /// The option that names the CCM under test; without it the reference CCM is tested.
-pub(super) const PROFILE: &str = "--profile DIR ";
+const PROFILE: &str = "--profile DIR ";
 
 /// The option that checks of upgrades need.
-pub(super) const OLD_RELEASE: &str = "--upgrade-from binary:PATH ";
+const OLD_RELEASE: &str = "--upgrade-from binary:PATH ";
+
+/// The option that checks of a soak need.
+const SOAK: &str = "--soak 10m ";
+
+/// The beginning of the command that runs these checks of one party, up to the options that name them.
+pub(super) fn command(judged: Party, checks: &[&Check]) -> String {
+    let profile = of_party(judged).map(Component::option).unwrap_or_default();
+    let is_default = profile.is_empty() && of_party(judged).is_some();
+    let profile = if is_default { PROFILE.to_owned() } else { profile };
+    let before = if checks.iter().any(|check| check.upgrades) { OLD_RELEASE } else { "" };
+    let soak = if checks.iter().all(|check| check.soaks) { SOAK } else { "" };
+    format!("ccm-conformance run {profile}{before}{soak}")
+}
 
 /// Text after a label, wrapped at spaces to the width of the terminal; a word that is too long for that stays whole.
 pub(super) fn labelled(label: &str, text: &str) -> String {

@@ -1,10 +1,10 @@
 //! Explains names of the contract and of the program other than those of rows and checks: time limits, bugs of real CCMs,
 //! suites and profiles of conformance.
 
-use super::lines::{OLD_RELEASE, PROFILE, labelled};
+use super::lines::{command, labelled};
 use harness_config::contract::{Area, Bug, ConformanceProfile, Contract, bugs};
-use harness_core::check::{Level, Party, row_of};
-use harness_testkit::Suite;
+use harness_core::check::{Level, row_of};
+use harness_testkit::{Check, Suite};
 use std::collections::BTreeSet;
 
 /// The explanation of a time limit, an area, a bug, a suite or a profile of conformance; `None` for another name.
@@ -78,6 +78,7 @@ fn of_area(area: &Area) -> String {
 }
 
 fn of_suite(suite: &Suite) -> String {
+    let all: Vec<&Check> = suite.checks().collect();
     let checks: Vec<&str> = suite.checks().map(|check| check.id.as_str()).collect();
     let musts = suite.checks().filter(|check| check.claim.level == Level::Must).count();
     let rows: BTreeSet<&str> = checks.iter().map(|id| row_of(id)).collect();
@@ -86,12 +87,7 @@ fn of_suite(suite: &Suite) -> String {
     text.push_str(&labelled("proves:", suite.proves));
     text.push_str(&labelled("rows:", &rows.join(", ")));
     text.push_str(&labelled("checks:", &format!("ccm-conformance list --suite {}", suite.name)));
-    let before = if suite.checks().any(|check| check.upgrades) { OLD_RELEASE } else { "" };
-    let profile = if suite.judges == Party::Ccm { PROFILE } else { "" };
-    text.push_str(&labelled(
-        "run it:",
-        &format!("ccm-conformance run {profile}{before}--suite {}", suite.name),
-    ));
+    text.push_str(&labelled("run it:", &format!("{}--suite {}", command(suite.judges, &all), suite.name)));
     text
 }
 

@@ -123,6 +123,10 @@ fn faults_of_form() {
         "profile.yaml:6: flags.extra[0]: '-v=2': not an argument; write e.g. '--cluster-cidr=10.244.0.0/16'",
     );
     check(
+        "flags: {accepted: [--framwork]}",
+        "profile.yaml:6: flags.accepted[0]: '--framwork' would be one flag; did you mean 'framework', all flags of the framework?",
+    );
+    check(
         "flags: {accepted: [v=2]}",
         "profile.yaml:6: flags.accepted[0]: 'v=2': not a flag's name; write e.g. 'node-status-update-frequency', without value, or 'framework'",
     );

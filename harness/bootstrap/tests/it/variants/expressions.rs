@@ -33,11 +33,16 @@ fn policies_about_nodes_and_leases() {
             nodes("!has(object.spec.taints) || object.spec.taints.size() <= 10"),
         ),
         ("not cordoned", nodes("!has(object.spec.unschedulable)")),
+        ("no namespace", nodes("namespaceObject == null")),
         ("an error of a policy that fails open", open("object.spec.unschedulable == false")),
         ("a variable that is not declared, so that the policy is refused", nodes("objectMeta.name == 'own'")),
     ]);
     deadlock(&[
         ("a field that is not there", nodes("object.spec.unschedulable == false")),
+        (
+            "the name of a namespace that is not there",
+            nodes("namespaceObject.metadata.name == 'kube-system'"),
+        ),
         (
             "a macro with variables of its own",
             nodes("has(object.spec.unschedulable) && [1].transformList(i, v, v).size() == 1"),

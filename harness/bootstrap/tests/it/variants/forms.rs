@@ -1,0 +1,120 @@
+//! Variants about forms of objects that kubectl and the API server change, drop or refuse.
+
+use super::{all, argument, base, behind, below, boot, changed, container, deadlock, pod, variable};
+use bootstrap::Outcome;
+
+#[test]
+fn what_is_dropped_does_not_matter() {
+    boot(&[
+        (
+            "the namespace of a binding of the cluster",
+            changed(
+                &base(),
+                "kind: ClusterRoleBinding\nmetadata:\n",
+                "kind: ClusterRoleBinding\nmetadata:\n  namespace: kube-system\n",
+            ),
+        ),
+        (
+            "a Lease in a version that is not served any more",
+            behind(
+                "apiVersion: coordination.k8s.io/v1beta1\nkind: Lease\nmetadata: {name: cloud-controller-manager, namespace: kube-system}\nspec: {holderIdentity: other, leaseDurationSeconds: 3600}",
+            ),
+        ),
+        ("a stop signal", container("lifecycle: {stopSignal: SIGTERM}")),
+        ("a full host name on the host's network", pod("setHostnameAsFQDN: true\nsubdomain: own")),
+        (
+            "a safe sysctl with slashes",
+            pod("securityContext: {sysctls: [{name: kernel/shm_rmid_forced, value: '1'}]}"),
+        ),
+    ]);
+    deadlock(&[(
+        "a Lease in a version that is served",
+        behind(
+            "apiVersion: coordination.k8s.io/v1\nkind: Lease\nmetadata: {name: cloud-controller-manager, namespace: kube-system}\nspec: {holderIdentity: other, leaseDurationSeconds: 3600}",
+        ),
+    )]);
+    all(
+        Outcome::BootsIf,
+        &[(
+            "an unsafe sysctl with slashes",
+            pod("securityContext: {sysctls: [{name: net/core/somaxconn, value: '1024'}]}")
+                .replace("      hostNetwork: true\n", ""),
+        )],
+    );
+}
+
+#[test]
+fn lists_of_one_kind() {
+    let text = base();
+    let (before, deployment) = text.rsplit_once("---\n").expect("documents");
+    let listed = |kind: bool| {
+        let item = if kind {
+            deployment.to_owned()
+        } else {
+            deployment.replace("apiVersion: apps/v1\nkind: Deployment\n", "")
+        };
+        let mut lines = item.lines();
+        let first = lines.next().unwrap_or_default();
+        let rest: String = lines.map(|line| format!("  {line}\n")).collect();
+        format!("{before}---\napiVersion: apps/v1\nkind: DeploymentList\nitems:\n- {first}\n{rest}")
+    };
+    boot(&[("with the kind of each item", listed(true)), ("without", listed(false))]);
+}
+
+#[test]
+fn names_that_are_copied_or_taken() {
+    let template = |lines: &str| below(&base(), "    metadata:\n      labels:\n        app: ccm\n", 6, lines);
+    boot(&[("a finalizer with a domain", template("finalizers: [example.com/own]"))]);
+    deadlock(&[("a finalizer without one", template("finalizers: [own]"))]);
+    let volume = |name: &str| {
+        pod(&format!(
+            "volumes: [{{name: {name}, projected: {{sources: [{{serviceAccountToken: {{path: vault-token, audience: vault}}}}]}}}}]"
+        ))
+    };
+    boot(&[("a volume of another name", volume("vault"))]);
+    deadlock(&[("a volume with the name of that of the token", volume("kube-api-access-vault"))]);
+}
+
+#[test]
+fn texts_with_line_breaks_and_quotes() {
+    let host = |value: &str| variable("172.18.0.2", &format!("          value: {value}\n"));
+    boot(&[
+        ("without the line break", host("|-\n            172.18.0.2")),
+        ("quotes around one name", argument("'--controllers=\"*\"'")),
+    ]);
+    deadlock(&[
+        ("with the line break", host("|\n            172.18.0.2")),
+        ("quotes around a list", argument("'--controllers=\"*,-service\"'")),
+    ]);
+}
+
+#[test]
+fn parameters_of_a_binding() {
+    let policy = |reference: &str| {
+        behind(&format!(
+            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: own}}\nspec: {{paramKind: {{apiVersion: v1, kind: ConfigMap}}, matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}}]}}, validations: [{{expression: 'false'}}]}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: own, namespace: kube-system}}\ndata: {{a: b}}\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: own}}\nspec: {{policyName: own, validationActions: [Deny], paramRef: {{{reference}}}}}"
+        ))
+    };
+    deadlock(&[("complete", policy("name: own, namespace: kube-system, parameterNotFoundAction: Deny"))]);
+    boot(&[
+        ("without the action, and so refused", policy("name: own, namespace: kube-system")),
+        ("without a name, and so refused", policy("namespace: kube-system, parameterNotFoundAction: Deny")),
+    ]);
+}
+
+#[test]
+fn a_bare_pod_of_another_controller() {
+    let bare = |labels: &str| {
+        let text = base();
+        let (before, deployment) = text.rsplit_once("---\n").expect("documents");
+        let spec = deployment.split_once("    spec:\n").expect("a template").1;
+        let spec = spec.split_once("  replicas: 1\n").expect("an end").0;
+        let spec: String =
+            spec.lines().map(|line| format!("{}\n", line.strip_prefix("    ").unwrap_or(line))).collect();
+        format!(
+            "{before}---\napiVersion: v1\nkind: Pod\nmetadata: {{name: cloud-controller-manager, namespace: kube-system, labels: {{{labels}}}}}\nspec:\n{spec}"
+        )
+    };
+    boot(&[("labels of its own", bare("app: ccm"))]);
+    deadlock(&[("those of kube-proxy", bare("k8s-app: kube-proxy"))]);
+}
