@@ -156,10 +156,10 @@ fn no_longer_served(api_version: &str, kind: &str) -> Option<(&'static str, &'st
         ("storage.k8s.io/v1beta1", "StorageClass" | "CSIDriver" | "CSINode" | "VolumeAttachment") => {
             Some(("1.22", "storage.k8s.io/v1"))
         }
-        (
-            "networking.k8s.io/v1beta1" | "extensions/v1beta1",
-            "Ingress" | "IngressClass" | "NetworkPolicy",
-        ) => Some(("1.22", "networking.k8s.io/v1")),
+        ("networking.k8s.io/v1beta1", "Ingress" | "IngressClass") | ("extensions/v1beta1", "Ingress") => {
+            Some(("1.22", "networking.k8s.io/v1"))
+        }
+        ("extensions/v1beta1", "NetworkPolicy") => Some(("1.16", "networking.k8s.io/v1")),
         ("node.k8s.io/v1beta1", "RuntimeClass") => Some(("1.25", "node.k8s.io/v1")),
         ("discovery.k8s.io/v1beta1", "EndpointSlice") => Some(("1.25", "discovery.k8s.io/v1")),
         ("policy/v1beta1", "PodDisruptionBudget") => Some(("1.25", "policy/v1")),

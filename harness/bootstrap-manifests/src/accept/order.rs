@@ -18,7 +18,7 @@ pub(super) fn check(objects: &Objects, answer: &mut Answer) {
     }
 }
 
-/// An object after a document that is no object (cli-runtime, `StreamVisitor.Visit`).
+/// An object after a document that is not an object (cli-runtime, `StreamVisitor.Visit`).
 fn behind_the_end(objects: &Objects, index: usize, object: &Object) -> Option<Refusal> {
     let (end, place) = objects.ends.get(&object.source)?;
     (object.document > *end).then(|| Refusal {

@@ -28,7 +28,12 @@ fn address(objects: &Objects, workload: &Workload) -> Option<Address> {
         };
     }
     let Some(host) = host_variable(objects, workload) else {
-        // The kubelet sets the host, and a port of the manifests replaces the one that it sets.
+        // The kubelet sets the host unless an object outside of the manifests does, and a port of the manifests replaces the
+        // one that it sets.
+        let mut sources = workload.containers.iter().flat_map(|container| &container.env_from);
+        if !sources.all(|(kind, name)| objects.find(kind, &workload.namespace, name).is_some()) {
+            return None;
+        }
         let variables =
             workload.containers.iter().filter(|container| !container.init).flat_map(|own| &own.env);
         let (_, port, place) = variables.rev().find(|(name, ..)| name == PORT)?;

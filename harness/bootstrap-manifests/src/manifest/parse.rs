@@ -31,15 +31,9 @@ pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
     let mut reading =
         Reading { source, parser, anchors: HashMap::new(), values: 0, borrowed: 0, problems: Vec::new() };
     let mut found = Vec::new();
-    for (number, line) in source.text.lines().enumerate() {
-        if line.starts_with("%YAML ") || line.starts_with("%TAG ") {
-            reading.report(Fault {
-                line: u32::try_from(number + 1).unwrap_or(u32::MAX),
-                column: 1,
-                what: String::from("has a YAML directive, which kubectl reads as a document and then stops"),
-                hint: "remove the line",
-            });
-        }
+    if let Some(line) = directive(&source.text) {
+        let what = String::from("begins with a YAML directive, at which kubectl stops to read the file");
+        reading.report(Fault { line, column: 1, what, hint: "remove the line" });
     }
     loop {
         match reading.document() {
@@ -57,6 +51,22 @@ pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
         }
     }
     (found, reading.problems)
+}
+
+/// The line of the first directive at the beginning of a document. kubectl cuts a file at its lines `---` before it reads the
+/// YAML, so the directive becomes a document of its own (`YAMLReader` in apimachinery); one after `...` does not matter.
+fn directive(text: &str) -> Option<u32> {
+    let mut begins = true;
+    for (at, line) in text.lines().enumerate() {
+        if line.starts_with("---") {
+            begins = true;
+        } else if begins && line.starts_with('%') {
+            return u32::try_from(at + 1).ok();
+        } else if !line.trim().is_empty() && !line.starts_with('#') {
+            begins = false;
+        }
+    }
+    None
 }
 
 struct Reading<'t> {

@@ -14,6 +14,14 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
         .into_iter()
         .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default());
     for (container, node) in workload.containers.iter_mut().zip(nodes) {
+        let variables = node.get("env").map(Node::items).unwrap_or_default();
+        // One that is left out replaces none of `envFrom`.
+        let is_set = |name: &str| {
+            variables
+                .iter()
+                .any(|item| item.text_at("name") == Some(name) && !is_left_out(objects, object, item))
+        };
+        container.env_names.retain(|name| is_set(name));
         let mut all: Vec<(String, String, Place)> = Vec::new();
         // What a variable may use: those of `envFrom` come first, also where one in `env` replaces them later.
         let mut before: Vec<(String, String, Place)> = Vec::new();
@@ -32,14 +40,11 @@ pub(super) fn fill(objects: &Objects, workload: &mut Workload) {
             }
         }
         // The value of a variable may use those before it.
-        for item in node.get("env").map(Node::items).unwrap_or_default() {
+        for item in variables {
             let name = item.text_at("name").unwrap_or_default().to_owned();
             let written = item.get("value").and_then(Node::scalar).map(|value| expanded(&value, &before));
             let value =
                 written.or_else(|| item.get("valueFrom").and_then(|from| value_of(objects, object, from)));
-            if is_left_out(objects, object, item) && !all.iter().any(|(own, ..)| *own == name) {
-                container.env_names.retain(|own| *own != name);
-            }
             if let Some(value) = value {
                 before.push((name.clone(), value.clone(), object.place(item)));
                 all.push((name, value, object.place(item)));

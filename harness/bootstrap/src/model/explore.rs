@@ -344,7 +344,8 @@ impl<'m> Engine<'m> {
             let (may, is) = (self.may[y][node], self.is[y][node]);
             let is_bare = |workload: &Workload| workload.kind == WorkloadKind::Pod;
             self.rivals[x][y]
-                && (other.priority > own.priority || is_bare(other) && !is_bare(own))
+                && (other.priority > own.priority
+                    || other.priority == own.priority && is_bare(other) && !is_bare(own))
                 && other.object < own.object
                 && other.place.file == own.place.file
                 && count < self.pods[y]

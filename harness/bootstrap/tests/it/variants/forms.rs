@@ -1,5 +1,6 @@
 //! Variants about forms of objects that kubectl and the API server change, drop or refuse.
 
+use super::expressions::policy;
 use super::{all, argument, base, behind, below, boot, changed, container, deadlock, pod, variable};
 use bootstrap::Outcome;
 
@@ -90,15 +91,16 @@ fn texts_with_line_breaks_and_quotes() {
 
 #[test]
 fn parameters_of_a_binding() {
-    let policy = |reference: &str| {
-        behind(&format!(
-            "apiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: own}}\nspec: {{paramKind: {{apiVersion: v1, kind: ConfigMap}}, matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}}]}}, validations: [{{expression: 'false'}}]}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: own, namespace: kube-system}}\ndata: {{a: b}}\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: own}}\nspec: {{policyName: own, validationActions: [Deny], paramRef: {{{reference}}}}}"
-        ))
+    let with = |reference: &str| {
+        let fields =
+            "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations: [{expression: 'false'}]\n";
+        let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own, namespace: kube-system}\n---\n";
+        format!("{map}{}", policy("nodes", fields, &format!(", paramRef: {{{reference}}}")))
     };
-    deadlock(&[("complete", policy("name: own, namespace: kube-system, parameterNotFoundAction: Deny"))]);
+    deadlock(&[("complete", with("name: own, namespace: kube-system, parameterNotFoundAction: Deny"))]);
     boot(&[
-        ("without the action, and so refused", policy("name: own, namespace: kube-system")),
-        ("without a name, and so refused", policy("namespace: kube-system, parameterNotFoundAction: Deny")),
+        ("without the action, and so refused", with("name: own, namespace: kube-system")),
+        ("without a name, and so refused", with("namespace: kube-system, parameterNotFoundAction: Deny")),
     ]);
 }
 
@@ -117,4 +119,20 @@ fn a_bare_pod_of_another_controller() {
     };
     boot(&[("labels of its own", bare("app: ccm"))]);
     deadlock(&[("those of kube-proxy", bare("k8s-app: kube-proxy"))]);
+}
+
+#[test]
+fn directives_of_yaml() {
+    let before = |lines: &str| format!("{lines}---\n{}", base());
+    boot(&[(
+        "after the end of a document",
+        before("apiVersion: v1\nkind: ConfigMap\nmetadata: {name: own}\n...\n%YAML 1.2\n"),
+    )]);
+    for lines in ["%YAML 1.2\n", "# a comment\n%YAML 1.1\n", "%TAG ! tag:example.com,2000:\n"] {
+        let (code, out, err) = crate::bootstrap(&["check", "-"], &before(lines));
+        assert!(
+            code == 2 && format!("{out}{err}").contains("begins with a YAML directive"),
+            "{lines}: {out}{err}"
+        );
+    }
 }

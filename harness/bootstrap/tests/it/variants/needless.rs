@@ -26,17 +26,17 @@ fn a_backend_that_the_boot_does_not_meet_has_no_conditions() {
 
 #[test]
 fn another_container_of_the_pod_need_not_start() {
-    let beside = |more: &str| {
-        let text = format!("      - name: beside\n        image: 'example.test/beside:v1'\n{more}");
+    let second = |more: &str| {
+        let text = format!("      - name: second\n        image: 'example.test/second:v1'\n{more}");
         changed(&base(), "      containers:\n", &format!("      containers:\n{text}"))
     };
     boot(&[
-        ("its image is not there", beside("        imagePullPolicy: Never\n")),
-        ("its program is not known", beside("        command: [beside]\n")),
+        ("its image is not there", second("        imagePullPolicy: Never\n")),
+        ("its program is not known", second("        command: [second]\n")),
     ]);
     all(
         Outcome::BootsIf,
-        &[("a hook before the CCM", beside("        lifecycle: {postStart: {exec: {command: [wait]}}}\n"))],
+        &[("a hook before the CCM", second("        lifecycle: {postStart: {exec: {command: [wait]}}}\n"))],
     );
 }
 

@@ -1,6 +1,7 @@
 //! Variants about where a program gets its variables, files and settings from.
 
-use super::{all, argument, base, behind, below, boot, changed, deadlock, in_namespace, pod, variable};
+use super::expressions::policy;
+use super::{all, argument, base, below, boot, changed, deadlock, in_namespace, pod, variable};
 use bootstrap::Outcome;
 
 const HOST: &str = "172.18.0.2";
@@ -39,6 +40,21 @@ fn variables_from_config_maps() {
             ),
         ),
     ]);
+    let set = |from: &str| {
+        changed(
+            &with_map("data: {KUBERNETES_SERVICE_HOST: 172.18.0.2}", &from_key(", optional: true")),
+            "        env:\n",
+            &format!("        envFrom: [{from}]\n        env:\n"),
+        )
+    };
+    boot(&[(
+        "a key that need not be there, and the host in another object",
+        set("{configMapRef: {name: own}}"),
+    )]);
+    boot(&[(
+        "the host perhaps in an object outside of the manifests",
+        set("{secretRef: {name: hidden, optional: true}}"),
+    )]);
     deadlock(&[
         ("binary data", with_map("binaryData: {host: MTcyLjE4LjAuMg==}", &from_key(""))),
         (
@@ -203,9 +219,14 @@ fn the_class_of_pods_that_name_none() {
 #[test]
 fn all_parameters_that_a_selector_chooses_count() {
     let limits = |strict: &str| {
-        behind(&format!(
-            "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: wide, namespace: kube-system, labels: {{own: 'true'}}}}\ndata: {{taints: '4'}}\n---\napiVersion: v1\nkind: ConfigMap\nmetadata: {{name: strict, namespace: kube-system, labels: {{own: '{strict}'}}}}\ndata: {{taints: '-1'}}\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicy\nmetadata: {{name: own}}\nspec: {{paramKind: {{apiVersion: v1, kind: ConfigMap}}, matchConstraints: {{resourceRules: [{{apiGroups: [''], apiVersions: [v1], operations: [UPDATE], resources: [nodes]}}]}}, validations: [{{expression: '(has(object.spec.taints) ? size(object.spec.taints) : 0) <= int(params.data.taints)'}}]}}\n---\napiVersion: admissionregistration.k8s.io/v1\nkind: ValidatingAdmissionPolicyBinding\nmetadata: {{name: own}}\nspec: {{policyName: own, validationActions: [Deny], paramRef: {{namespace: kube-system, parameterNotFoundAction: Deny, selector: {{matchLabels: {{own: 'true'}}}}}}}}"
-        ))
+        let map = |name: &str, own: &str, most: &str| {
+            format!(
+                "apiVersion: v1\nkind: ConfigMap\nmetadata: {{name: {name}, namespace: kube-system, labels: {{own: '{own}'}}}}\ndata: {{taints: '{most}'}}\n---\n"
+            )
+        };
+        let fields = "  paramKind: {apiVersion: v1, kind: ConfigMap}\n  validations: [{expression: \"(has(object.spec.taints) ? size(object.spec.taints) : 0) <= int(params.data.taints)\"}]\n";
+        let chosen = ", paramRef: {namespace: kube-system, parameterNotFoundAction: Deny, selector: {matchLabels: {own: 'true'}}}";
+        map("wide", "true", "4") + &map("strict", strict, "-1") + &policy("nodes", fields, chosen)
     };
     boot(&[("only one is chosen", limits("false"))]);
     deadlock(&[("the strict one as well", limits("true"))]);
