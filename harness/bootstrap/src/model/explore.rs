@@ -345,7 +345,7 @@ impl<'m> Engine<'m> {
             let is_bare = |workload: &Workload| workload.kind == WorkloadKind::Pod;
             self.rivals[x][y]
                 && (other.priority > own.priority
-                    || other.priority == own.priority && is_bare(other) && !is_bare(own))
+                    || (is_bare(other) && !is_bare(own) && (other.priority == own.priority || !own.preempts)))
                 && other.object < own.object
                 && other.place.file == own.place.file
                 && count < self.pods[y]

@@ -136,3 +136,28 @@ fn directives_of_yaml() {
         );
     }
 }
+
+#[test]
+fn a_bare_pod_with_the_port_of_the_program() {
+    let text = base();
+    let (before, deployment) = text.rsplit_once("---\n").expect("documents");
+    let taken = |policy: &str| {
+        let class = format!(
+            "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {{name: high}}\nvalue: 1000\npreemptionPolicy: {policy}\n"
+        );
+        let pod = "apiVersion: v1\nkind: Pod\nmetadata: {name: first, namespace: kube-system}\nspec: {hostNetwork: true, priority: 0, tolerations: [{operator: Exists}], nodeSelector: {node-role.kubernetes.io/control-plane: ''}, containers: [{name: first, image: 'registry.k8s.io/pause:3.10', imagePullPolicy: IfNotPresent, ports: [{containerPort: 10258}]}]}\n";
+        let own = changed(
+            deployment,
+            "        imagePullPolicy: IfNotPresent\n",
+            "        imagePullPolicy: IfNotPresent\n        ports: [{containerPort: 10258}]\n",
+        );
+        let own = changed(
+            &own,
+            "      hostNetwork: true\n",
+            "      hostNetwork: true\n      priorityClassName: high\n",
+        );
+        format!("{before}---\n{class}---\n{pod}---\n{own}")
+    };
+    boot(&[("the program may preempt it", taken("PreemptLowerPriority"))]);
+    deadlock(&[("the program preempts none", taken("Never"))]);
+}
