@@ -171,8 +171,9 @@ impl Objects {
         };
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
         if kind.ends_with("List") && node.get("items").is_some() {
-            if depth > 8 {
-                let what = String::from("lists are nested more than eight deep");
+            // `ExtractList` finds no items in it, and kubectl reads nothing of the outer list.
+            if depth > 0 {
+                let what = String::from("is a list inside a list, at which kubectl stops to read the file");
                 return say(Severity::Unreadable, what, "write each object as a separate document");
             }
             // Items without a kind have that of the list.
