@@ -169,7 +169,7 @@ fn a_profile_that_is_wrong_is_refused_with_its_keys() {
         (
             PROFILE.to_owned(),
             &["--cluster", "embedded"],
-            "--cluster: profile 'acme' describes no CCM, and only on 'kind'",
+            "--cluster: profile 'acme' describes no CCM, and only on kind a kubelet",
         ),
         (
             PROFILE.split("imageCredentials").next().unwrap_or_default().to_owned(),
