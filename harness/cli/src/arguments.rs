@@ -20,7 +20,7 @@ pub(super) use explore::ExploreOptions;
 pub(super) use proxy::ProxyOptions;
 pub(super) use reports::{AttestOptions, CompareOptions, MergeOptions, ReplayOptions, VerifyOptions};
 pub(super) use results::{BisectOptions, ExportFormat, ExportOptions, TrendOptions};
-pub(super) use run::{DevOptions, PlanOptions, RunOptions, SharedOptions};
+pub(super) use run::{DevOptions, PlanOptions, RepetitionOptions, RunOptions, SharedOptions};
 pub(super) use submission::{PackOptions, SubmissionCommand};
 pub(super) use values::{Color, ListOutput, ListedLevel};
 

@@ -1,6 +1,6 @@
 //! `plan`: what `run` would do, as far as that is known without a cluster.
 
-use super::arguments::PlanOptions;
+use super::arguments::{PlanOptions, RepetitionOptions};
 use super::judgeable::{in_words, offer, with_cloud};
 use super::planning::planned;
 use super::run::typed;
@@ -38,30 +38,35 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     };
     let versions = shared.kubernetes();
     if versions.len() < 2 {
-        return plan_of(suites, options, typed, None);
+        return plan_of(suites, options, typed, None, &mut Vec::new());
     }
     let folders = match versions::folders(versions) {
         Ok(folders) => folders,
         Err(why) => return refused(&why, exit::USAGE),
     };
+    let mut clusters = Vec::new();
     for (at, (version, folder)) in versions.iter().zip(&folders).enumerate() {
         output::out(&format!("{}Kubernetes {version}:\n", if at == 0 { "" } else { "\n" }));
         let mut typed = typed.clone();
         typed.cluster.kubernetes = Some(version.clone());
-        let code = plan_of(suites, options, typed, Some(folder));
+        let code = plan_of(suites, options, typed, Some(folder), &mut clusters);
         if code != ExitCode::SUCCESS {
             return code;
         }
     }
+    if let Some(why) = versions::mixed(versions, &clusters) {
+        output::err(&format!("\nwarning: {why}"));
+    }
     ExitCode::SUCCESS
 }
 
-/// The plan of one run, whose results are in this folder of the output folder.
+/// The plan of one run, whose results are in this folder of the output folder; its kind of cluster is added to `clusters`.
 fn plan_of(
     suites: &'static [Suite],
     options: &PlanOptions,
     typed: RunFile,
     folder: Option<&String>,
+    clusters: &mut Vec<BackendKind>,
 ) -> ExitCode {
     let mut plan = match planned(&options.shared.source(), typed) {
         Err(code) => return code,
@@ -83,6 +88,7 @@ fn plan_of(
         }
     };
     let (plan, chosen) = runtime.block_on(settle(plan));
+    clusters.push(plan.cluster.backend());
     for why in manifests.iter().flat_map(|manifests| unfilled(&plan.profile, manifests)) {
         output::err(&format!("warning: {why}"));
     }
@@ -107,6 +113,7 @@ fn plan_of(
     text.push_str(&format!("\n{selected} of {} checks would run", checks.len()));
     if selected > 0 {
         text.push_str(&format!(", in about {} once the cluster is up", about(forecast.all())));
+        text.push_str(&repetition(&options.repetition));
     }
     text.push('\n');
     match &driver {
@@ -119,6 +126,14 @@ fn plan_of(
         return refused(why, exit::ENVIRONMENT);
     }
     ExitCode::from(if selected == 0 { exit::NOTHING_SELECTED } else { exit::CONFORMANT })
+}
+
+/// What follows a number of checks that would run several times, or not all.
+fn repetition(options: &RepetitionOptions) -> String {
+    let times = options.repeat.map(|times| format!("; {}", counted(times as usize, "such run")));
+    let end =
+        options.max_fail.map(|most| format!("; none starts after {}", counted(most as usize, "failure")));
+    times.into_iter().chain(end).collect()
 }
 
 /// What is known of an environment, without the facilities that no cluster of its kind has.

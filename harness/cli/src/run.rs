@@ -28,7 +28,7 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         Err(code) => return code,
     };
     if asked.kubernetes().len() > 1 {
-        let other = [(options.repeat.is_some(), "--repeat"), (options.watch, "--watch")];
+        let other = [(options.repetition.repeat.is_some(), "--repeat"), (options.watch, "--watch")];
         if let Some((_, option)) = other.iter().find(|(is_used, _)| *is_used) {
             say(&format!("error: {option}: it needs a single version; --kubernetes names several"));
             return ExitCode::from(exit::USAGE);
@@ -40,7 +40,7 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
         Ok(plan) => {
             let mut shown = options.shown(plan.jobs);
             let reproduce = reproduce(&command);
-            if let Some(times) = options.repeat {
+            if let Some(times) = options.repetition.repeat {
                 return repeat(suites, &plan, &reproduce, shown, times);
             }
             let watch = if options.watch { Watch::Own } else { Watch::No };

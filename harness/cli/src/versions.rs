@@ -4,7 +4,7 @@ use super::arguments::RunOptions;
 use super::command_line::reproduce;
 use super::planning::planned;
 use super::series::{OneOf, series};
-use harness_config::{API_VERSION, RunFile, yaml};
+use harness_config::{API_VERSION, BackendKind, RunFile, yaml};
 use harness_core::check::chain;
 use harness_core::files;
 use harness_core::output;
@@ -59,8 +59,13 @@ pub(super) fn on_each(
             }),
         }
     }
-    if let Err(code) = all_can_start(&runs) {
-        return code;
+    match all_can_start(&runs) {
+        Err(code) => return code,
+        Ok(clusters) => {
+            if let Some(why) = mixed(asked, &clusters) {
+                output::err(&format!("warning: {why}"));
+            }
+        }
     }
     let Some(output) = runs.first().map(|run| run.plan.output.clone()) else {
         return ExitCode::from(exit::USAGE);
@@ -85,8 +90,20 @@ pub(super) fn on_each(
     ExitCode::from(ended.code())
 }
 
-/// Checks what can be known of each run before anything starts.
-fn all_can_start(runs: &[OneOf]) -> Result<(), ExitCode> {
+/// Why the runs on these versions cannot be compared: they use different kinds of clusters.
+pub(super) fn mixed(asked: &[String], clusters: &[BackendKind]) -> Option<String> {
+    let (first, other) =
+        (clusters.first()?, clusters.iter().position(|kind| Some(kind) != clusters.first())?);
+    let (one, two) = (asked.first()?, asked.get(other)?);
+    Some(format!(
+        "Kubernetes {one} runs on the cluster '{first}' and {two} on '{}', so that a difference need not come from the \
+         version; choose one for all with --cluster",
+        clusters[other]
+    ))
+}
+
+/// Checks what can be known of each run before anything starts, and returns the kind of cluster of each.
+fn all_can_start(runs: &[OneOf]) -> Result<Vec<BackendKind>, ExitCode> {
     let failed = |why: String, code: u8| {
         output::err(&format!("error: {why}"));
         ExitCode::from(code)
@@ -95,14 +112,16 @@ fn all_can_start(runs: &[OneOf]) -> Result<(), ExitCode> {
     let runtime = runtime.map_err(|error| {
         failed(format!("cannot start the async runtime: {}", files::why(&error)), exit::ENVIRONMENT)
     })?;
+    let mut clusters = Vec::new();
     for run in runs {
         let (plan, _) = runtime.block_on(settle(run.plan.clone()));
         startable(&plan).map_err(|error| {
             let code = if error.is_usage() { exit::USAGE } else { exit::ENVIRONMENT };
             failed(chain(&error), code)
         })?;
+        clusters.push(plan.cluster.backend());
     }
-    Ok(())
+    Ok(clusters)
 }
 
 /// The folders of the runs on these versions.
@@ -168,7 +187,8 @@ fn write(output: &Path, versions: &Versions) -> Result<PathBuf, String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{folder, folders, with_version};
+    use super::{folder, folders, mixed, with_version};
+    use harness_config::BackendKind::{Embedded, Kind};
 
     #[test]
     fn a_version_is_named_once() {
@@ -185,6 +205,17 @@ mod tests {
         let all = ["run", "--kubernetes", "1.35,1.36", "--kubernetes=1.34", "--jobs", "2"].map(str::to_owned);
         let one = with_version(&all, "1.35").join(" ");
         assert_eq!(one, "run --kubernetes 1.35 --kubernetes=1.35 --jobs 2");
+    }
+
+    #[test]
+    fn versions_on_different_clusters_are_named() {
+        let asked = ["1.34", "1.35", "1.36"].map(str::to_owned);
+        assert_eq!(mixed(&asked, &[Kind, Kind, Kind]), None);
+        let why = mixed(&asked, &[Embedded, Embedded, Kind]).expect("two kinds");
+        assert!(
+            why.starts_with("Kubernetes 1.34 runs on the cluster 'embedded' and 1.36 on 'kind'"),
+            "{why}"
+        );
     }
 
     #[test]

@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
+/// Added to the error for a text that contains the braces of a template.
+pub(super) const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";
+
 /// The known facts about a CCM, by the name of its provider.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -118,6 +121,9 @@ impl Draft {
         let short = key.name.trim_end_matches("-cloud-controller-manager").trim_end_matches("-ccm");
         let declared = flags.get("cloud-provider").filter(|value| *value != "external").cloned();
         let image = manifests.image().map(str::to_owned);
+        if let Some(template) = image.as_deref().filter(|image| image.contains("{{")) {
+            return Err(format!("{} {}: the image is '{template}'{TEMPLATE}", key.kind, key.name));
+        }
         // Some have their provider's name built in.
         let provider = declared.or_else(|| named_after(&key.name)).or_else(|| named_after(image.as_deref()?));
         let named = name.map(str::to_owned).or_else(|| provider.clone()).unwrap_or_else(|| short.to_owned());

@@ -8,7 +8,7 @@ mod folder;
 mod write;
 
 pub use arguments::{InitCloudOptions, InitCommand, InitOptions, Language};
-use draft::{Draft, short};
+use draft::{Draft, TEMPLATE, short};
 use folder::{exists, is_a_path, put};
 use harness_config::{Profile, RunFile, RunPlan, WantedCluster, check_name, profile_schema, yaml};
 use harness_core::bounded;
@@ -129,9 +129,6 @@ fn next(folder: &str, profile: &Profile) -> String {
          kind{image}\n"
     )
 }
-
-/// Added to the error for a text that is not YAML and contains braces of a template.
-const TEMPLATE: &str = "; '{{' is of a template: render it first, a chart with --helm CHART";
 
 /// The manifests, from any of the sources.
 fn documents(options: &InitOptions) -> Result<Vec<Value>, String> {

@@ -224,4 +224,11 @@ fn a_template_is_called_one() {
     std::fs::write(&file, "kind: Secret\ndata:\n  token: {{ .Values.token }}\n").expect("written");
     let why = make(&options(&[file], &folder)).expect_err("no YAML");
     assert!(why.contains("ccm.yaml:3:") && why.contains("render it first, a chart with --helm"), "{why}");
+    // In quotes it is YAML, and no image.
+    let file = folder.path().join("quoted.yaml");
+    let ccm = "apiVersion: apps/v1\nkind: DaemonSet\nmetadata: {name: acme-ccm}\nspec: {template: {spec: {containers: \
+               [{name: ccm, image: '{{ .Values.image }}'}]}}}\n";
+    std::fs::write(&file, ccm).expect("written");
+    let why = make(&options(&[file], &folder)).expect_err("no image");
+    assert!(why.contains("acme-ccm: the image is '{{ .Values.image }}'; '{{' is of a template"), "{why}");
 }

@@ -93,6 +93,9 @@ fn one(objects: &Objects, index: usize, object: &Object, answer: &mut Answer) {
                 && answer.refusals.len() == before
             {
                 rules::of_pods(index, object, kind, answer);
+                if kind == WorkloadKind::StatefulSet {
+                    rules::of_service_name(index, object, answer);
+                }
             }
         }
         _ => {

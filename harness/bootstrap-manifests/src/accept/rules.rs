@@ -4,6 +4,7 @@ use super::answer::{Answer, Refusal};
 use crate::manifest::{Node, Object, Objects};
 use crate::workload::{Selector, WorkloadKind, labels, template_path};
 use embedded_objects::kinds::{self, Kind};
+use embedded_objects::rules::names;
 use embedded_objects::status::Status;
 use embedded_semantics::alloc::Allocator;
 use embedded_semantics::lifecycle::{self, Context};
@@ -29,6 +30,23 @@ pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer
     if let Err(status) = created(kind, value) {
         causes(&status, &object.node, |field, what| {
             refuse(index, object, &object.node, (field, "", ""), what, answer);
+        });
+    }
+}
+
+/// Refuses the name of a Service that is no label of DNS: it becomes a part of the names of the StatefulSet's Pods
+/// (`ValidateStatefulSetSpec`).
+pub(super) fn of_service_name(index: usize, object: &Object, answer: &mut Answer) {
+    let Some(name) = object.node.at(&["spec", "serviceName"]).filter(|name| !name.is_placeholder()) else {
+        return;
+    };
+    let text = name.text().unwrap_or_default();
+    if let Some(fault) = names::label(text).first().filter(|_| !text.is_empty()) {
+        answer.refusals.push(Refusal {
+            object: index,
+            place: object.place(name),
+            what: format!("spec.serviceName: {text}: {fault}"),
+            hint: String::from("write the name of a Service without its namespace"),
         });
     }
 }

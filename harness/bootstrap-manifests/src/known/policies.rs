@@ -38,6 +38,7 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
         }
         super::pod_security::apply(objects, object, workload);
         workload.hindrances.extend(super::classes::refused(objects, object, workload));
+        workload.hindrances.extend(super::replaced_roles::too_small(objects, workload));
         workload.conditions.extend(super::made_by_others(objects, assumed, workload));
         workload.hindrances.extend(super::accounts::unlisted_secret(objects, object, workload));
         if matches!(workload.role, Role::Ccm | Role::NodeManager) {
@@ -63,6 +64,7 @@ pub fn apply(objects: &Objects, assumed: &Assumed, workloads: &mut [Workload]) {
         if workload.role == Role::Ccm {
             workload.hindrances.extend(super::leases::held(objects, assumed, workload));
             workload.hindrances.extend(super::host::unset_variable(objects, workload));
+            workload.hindrances.extend(super::flow_control::never_served(objects, workload));
         }
         let pods =
             counts.iter().filter(|(namespace, _)| *namespace == workload.namespace).map(|(_, n)| n).sum();

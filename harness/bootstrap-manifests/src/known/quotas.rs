@@ -196,7 +196,7 @@ fn counted(
             key => match key.split_once('.') {
                 Some((side @ ("requests" | "limits"), resource)) if resource != "storage" => (side, resource),
                 _ => {
-                    answers.push(of_objects(key, hard, workload, &refuses, &depends));
+                    answers.push(of_objects((key, hard), workload, shared, &refuses, &depends));
                     continue;
                 }
             },
@@ -225,11 +225,19 @@ fn counted(
     answers
 }
 
-/// A quota on the number of objects of a kind.
+/// Kinds of which kubeadm has made an object in kube-system: CoreDNS is a Deployment, kube-proxy a DaemonSet.
+const OF_KUBERNETES: &[&str] = &[
+    "count/deployments.apps",
+    "count/replicasets.apps",
+    "count/daemonsets.apps",
+    "count/controllerrevisions.apps",
+];
+
+/// A quota on the number of objects of a kind; `shared` if it counts those of Kubernetes, too.
 fn of_objects(
-    key: &str,
-    hard: i128,
+    (key, hard): (&str, i128),
     workload: &Workload,
+    shared: bool,
     refuses: &impl Fn(String) -> Answer,
     depends: &impl Fn() -> Answer,
 ) -> Answer {
@@ -243,7 +251,10 @@ fn of_objects(
         WorkloadKind::Pod => &[],
     };
     match own.contains(&key) {
-        true if hard < 1_000_000_000 => refuses(String::from("it allows no object of that kind")),
+        true if hard < BILLION => refuses(String::from("it allows no object of that kind")),
+        true if hard < 2 * BILLION && shared && OF_KUBERNETES.contains(&key) => {
+            refuses(String::from("Kubernetes has one there already"))
+        }
         true => depends(),
         false => Answer::Allows,
     }

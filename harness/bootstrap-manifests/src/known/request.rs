@@ -2,7 +2,8 @@
 
 use super::leases::{lease_exists, lease_of};
 use super::matching::namespace_labels;
-use crate::manifest::{Node, Objects};
+use super::resources::added;
+use crate::manifest::{Node, Object, Objects};
 use crate::workload::{CONTROL_PLANE, Workload, WorkloadKind, spec_path, template_path};
 use serde_json::{Value, json};
 
@@ -320,5 +321,28 @@ fn pod_of(objects: &Objects, workload: &Workload) -> Option<Value> {
         }
     }
     spec["priority"] = json!(workload.priority);
+    fill_resources(objects, workload, object.node.at(spec_path(workload.kind))?, &mut spec);
     Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
+}
+
+/// Writes what limit ranges of the namespace add to containers, which happens before any policy is asked
+/// (`mergePodResourceRequirements`).
+fn fill_resources(objects: &Objects, workload: &Workload, node: &Node, spec: &mut Value) {
+    let ranges: Vec<&Object> =
+        objects.of_kind("LimitRange").filter(|range| range.namespace == workload.namespace).collect();
+    for list in ["initContainers", "containers"] {
+        let nodes = node.get(list).map(Node::items).unwrap_or_default();
+        let containers = spec.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten();
+        for (container, own) in containers.zip(nodes) {
+            // Other values than maps are refused.
+            let is_map = |value: &Value| value.is_null() || value.is_object();
+            let resources = &container["resources"];
+            if !is_map(resources) || !is_map(&resources["limits"]) || !is_map(&resources["requests"]) {
+                continue;
+            }
+            for (side, resource, amount) in added(&ranges, own) {
+                container["resources"][side][resource] = json!(amount);
+            }
+        }
+    }
 }

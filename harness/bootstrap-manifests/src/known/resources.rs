@@ -73,3 +73,26 @@ fn of_pod_or(
 pub(super) fn requested(spec: &Node, ranges: &[&Object], resource: &str) -> i128 {
     of_pod_or(spec, ranges, ("requests", resource), Some(0)).unwrap_or(0)
 }
+
+/// What limit ranges add to a container: side, resource and amount.
+pub(super) fn added(ranges: &[&Object], container: &Node) -> Vec<(&'static str, String, String)> {
+    let mut all = Vec::new();
+    let items = || ranges.iter().flat_map(|range| items(range, "Container"));
+    // Without a default, the maximum is the limit and the minimum the request (`SetDefaults_LimitRangeItem`).
+    let sides: [(&'static str, &[&str]); 2] =
+        [("limits", &["default", "max"]), ("requests", &["defaultRequest", "default", "max", "min"])];
+    for (side, fields) in sides {
+        let maps = fields.iter().flat_map(|field| items().filter_map(|item| item.get(field)));
+        for entry in maps.flat_map(Node::entries) {
+            let is_stated = container.at(&["resources", side, &entry.key]).is_some()
+                || all.iter().any(|(known, name, _)| *known == side && *name == entry.key);
+            // A request that is not stated is the limit that is.
+            let limit = container.at(&["resources", "limits", &entry.key]).filter(|_| side == "requests");
+            let amount = limit.unwrap_or(&entry.value).scalar();
+            if let Some(amount) = amount.filter(|_| !is_stated) {
+                all.push((side, entry.key.clone(), amount));
+            }
+        }
+    }
+    all
+}

@@ -114,6 +114,41 @@ pub fn gaps(objects: &Objects, assumed: &Assumed, workload: &Workload) -> Vec<Ga
     gaps
 }
 
+/// Whether a ClusterRole of the manifests grants a right in every namespace.
+pub(super) fn role_grants(objects: &Objects, role: &Object, right: (&str, &str, &str)) -> bool {
+    let rule = |node| Rule { node: RuleSource::Written(node), namespace: None };
+    super::roles::rules_of(objects, role).into_iter().any(|node| rule(node).grants(right, "", ""))
+}
+
+/// The groups of a service account in this namespace.
+fn groups_of(namespace: &str) -> [String; 3] {
+    [
+        String::from("system:serviceaccounts"),
+        format!("system:serviceaccounts:{namespace}"),
+        String::from("system:authenticated"),
+    ]
+}
+
+/// Whether a subject of a flow schema is the account, or one of its groups.
+pub(super) fn names_account(subject: &Node, account: (&str, &str)) -> bool {
+    let groups = groups_of(account.0);
+    let of = |kind: &str, field: &str| subject.at(&[kind, field]).and_then(Node::text).unwrap_or_default();
+    match subject.text_at("kind") {
+        Some("ServiceAccount") => {
+            let name = of("serviceAccount", "name");
+            of("serviceAccount", "namespace") == account.0 && (name == account.1 || name == "*")
+        }
+        Some("Group") => {
+            of("group", "name") == "*" || groups.iter().any(|group| group == of("group", "name"))
+        }
+        Some("User") => {
+            let name = of("user", "name");
+            name == "*" || name == format!("system:serviceaccount:{}:{}", account.0, account.1)
+        }
+        _ => false,
+    }
+}
+
 /// What a program depends on that may watch Nodes, but not list them: since 1.35 client-go fills its caches by a watch that
 /// begins with what is there (`WatchListClient`).
 pub(super) fn lists_by_watching(
@@ -216,11 +251,7 @@ fn rules_of<'a>(objects: &'a Objects, account: (&str, &str)) -> Vec<Rule<'a>> {
 /// Whether a binding names the account, directly or by one of its groups.
 fn binds(binding: &Object, (namespace, name): (&str, &str)) -> bool {
     let subjects = binding.node.get("subjects").map(Node::items).unwrap_or_default();
-    let groups = [
-        String::from("system:serviceaccounts"),
-        format!("system:serviceaccounts:{namespace}"),
-        String::from("system:authenticated"),
-    ];
+    let groups = groups_of(namespace);
     let user = format!("system:serviceaccount:{namespace}:{name}");
     subjects.iter().any(|subject| {
         let own = subject.text_at("name").unwrap_or_default();

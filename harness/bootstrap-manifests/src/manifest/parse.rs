@@ -28,8 +28,16 @@ fn kind_of(event: &Event<'_>) -> &'static str {
 pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
     let options = granit_parser::options! { emit_comments: false };
     let parser = Parser::new_from_str_with_options(&source.text, options);
-    let mut reading =
-        Reading { source, parser, anchors: HashMap::new(), values: 0, borrowed: 0, problems: Vec::new() };
+    let mut reading = Reading {
+        source,
+        parser,
+        anchors: HashMap::new(),
+        documents: 0,
+        is_unread: false,
+        values: 0,
+        borrowed: 0,
+        problems: Vec::new(),
+    };
     let mut found = Vec::new();
     if let Some(line) = directive(&source.text) {
         let what = String::from("begins with a YAML directive, at which kubectl stops to read the file");
@@ -37,6 +45,7 @@ pub(super) fn documents(source: &Source) -> (Vec<Node>, Vec<Problem>) {
     }
     loop {
         match reading.document() {
+            Ok(Some(node)) if reading.is_unread => reading.ignore(&node),
             Ok(Some(node)) => found.extend((!node.is_null()).then_some(node)),
             Ok(None) => break,
             Err(fault) => {
@@ -73,6 +82,10 @@ struct Reading<'t> {
     source: &'t Source,
     parser: Parser<'t, StrInput<'t>>,
     anchors: HashMap<usize, Rc<Node>>,
+    documents: usize,
+    /// Whether the document begins after a line `...` without a line `---`. kubectl cuts a file at its lines `---`, and reads
+    /// the first document of each part.
+    is_unread: bool,
     values: usize,
     borrowed: usize,
     problems: Vec<Problem>,
@@ -112,7 +125,12 @@ impl<'t> Reading<'t> {
     fn document(&mut self) -> Result<Option<Node>, Fault> {
         while let Some((event, span)) = self.next()? {
             match event {
-                Event::StreamStart | Event::DocumentStart(..) => self.anchors.clear(),
+                Event::StreamStart => {}
+                Event::DocumentStart(is_explicit, ..) => {
+                    self.anchors.clear();
+                    self.is_unread = self.documents > 0 && !is_explicit;
+                    self.documents += 1;
+                }
                 Event::DocumentEnd => {}
                 Event::StreamEnd => return Ok(None),
                 event => return self.node(event, &span).map(Some),
@@ -257,6 +275,17 @@ impl<'t> Reading<'t> {
         }
         let style = if style == StructureStyle::Flow { Style::Flow } else { Style::Block };
         Ok(self.remember(anchor, node(Value::Map(entries), span, end, style)))
+    }
+
+    fn ignore(&mut self, document: &Node) {
+        self.problems.push(Problem {
+            place: Place { file: self.source.name.clone(), line: document.line, column: document.column },
+            severity: Severity::Ignored,
+            what: String::from(
+                "kubectl does not read this document, as it begins after '...' and not after '---'",
+            ),
+            hint: String::from("write a line '---' before it"),
+        });
     }
 
     fn report(&mut self, fault: Fault) {

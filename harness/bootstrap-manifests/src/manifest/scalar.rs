@@ -22,10 +22,20 @@ pub(super) fn resolve(text: &str) -> Value {
     }
     let plain = text.replace('_', "");
     let numeric = plain.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'));
-    if numeric && plain.chars().any(|c| c.is_ascii_digit()) && plain.parse::<f64>().is_ok() {
-        return Value::Number(text.to_owned());
+    if numeric
+        && plain.chars().any(|c| c.is_ascii_digit())
+        && let Ok(number) = plain.parse::<f64>()
+    {
+        return as_whole(number).map_or_else(|| Value::Number(text.to_owned()), Value::Int);
     }
     Value::Text(text.to_owned())
+}
+
+/// A float without a fraction becomes a whole number in the JSON that kubectl sends: `1e+06` of Helm is 1000000.
+fn as_whole(number: f64) -> Option<i64> {
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let is_whole = number.fract() == 0.0 && number.abs() < EXACT;
+    is_whole.then(|| format!("{number:.0}").parse().ok()).flatten()
 }
 
 fn whole(text: &str) -> Option<i64> {
@@ -68,7 +78,10 @@ mod tests {
             ("1_000", Value::Int(1000)),
             ("-3", Value::Int(-3)),
             ("1.30", Value::Number(String::from("1.30"))),
-            ("1e3", Value::Number(String::from("1e3"))),
+            ("1e3", Value::Int(1000)),
+            ("1e+06", Value::Int(1_000_000)),
+            ("65532.0", Value::Int(65532)),
+            ("1e30", Value::Number(String::from("1e30"))),
             ("10.96.0.1", Value::Text(String::from("10.96.0.1"))),
             ("200m", Value::Text(String::from("200m"))),
             ("-", Value::Text(String::from("-"))),

@@ -138,7 +138,7 @@ fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {
         let what = format!("is larger than {} MiB", LARGEST / 1024 / 1024);
         return Err(Problem::of_file(name, what, "split it, or name the files that belong to the CCM"));
     }
-    match String::from_utf8(bytes) {
+    match decoded(bytes) {
         Ok(text) => Ok(Source::new(name, &text)),
         Err(error) => {
             let line = error.as_bytes()[..error.utf8_error().valid_up_to()].split(|b| *b == b'\n').count();
@@ -154,6 +154,17 @@ fn text_of(name: &str, reader: &mut dyn Read) -> Result<Source, Problem> {
             })
         }
     }
+}
+
+/// The text of a file by its byte order mark, as kubectl reads it (`FileVisitor`): UTF-8, or UTF-16 with a mark.
+fn decoded(bytes: Vec<u8>) -> Result<String, std::string::FromUtf8Error> {
+    let unit: fn([u8; 2]) -> u16 = match bytes.get(..2) {
+        Some([0xff, 0xfe]) => u16::from_le_bytes,
+        Some([0xfe, 0xff]) => u16::from_be_bytes,
+        _ => return String::from_utf8(bytes),
+    };
+    let units = bytes[2..].chunks(2).map(|pair| unit([pair[0], pair.get(1).copied().unwrap_or_default()]));
+    Ok(char::decode_utf16(units).map(|read| read.unwrap_or(char::REPLACEMENT_CHARACTER)).collect())
 }
 
 /// A place in a manifest.
@@ -208,6 +219,17 @@ impl Problem {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_are_read_by_their_mark() {
+        let marked = |mark: [u8; 2], bytes: fn(u16) -> [u8; 2]| {
+            let text = "kind: Pod\r\n".encode_utf16().flat_map(bytes);
+            decoded(mark.into_iter().chain(text).collect())
+        };
+        assert_eq!(marked([0xff, 0xfe], u16::to_le_bytes).as_deref(), Ok("kind: Pod\r\n"));
+        assert_eq!(marked([0xfe, 0xff], u16::to_be_bytes).as_deref(), Ok("kind: Pod\r\n"));
+        assert!(decoded(b"kind: \xff".to_vec()).is_err());
+    }
 
     #[test]
     fn files_that_only_the_harness_reads_are_not_manifests() {

@@ -42,6 +42,12 @@ fn fits(volume: &Object, claim: &Node, claim_name: &str) -> bool {
     let text = |node: Option<&Node>| node.and_then(Node::text).unwrap_or_default().to_owned();
     let mode = |node: Option<&Node>| node.and_then(Node::text).unwrap_or("Filesystem").to_owned();
     let size = |node: Option<&Node>| node.and_then(Node::scalar).and_then(|text| billionths(&text));
+    let named = of_claim(&["volumeName"]).and_then(Node::text).filter(|name| !name.is_empty());
+    let reserved = of_volume(&["claimRef", "name"]).and_then(Node::text);
+    // Those that name each other are bound without a comparison (`syncUnboundClaim`).
+    if named == Some(volume.name.as_str()) && reserved == Some(claim_name) {
+        return of_volume(&["hostPath"]).is_some() && of_volume(&["nodeAffinity"]).is_none();
+    }
     let Some(class) = of_claim(&["storageClassName"]) else { return false };
     let modes = |node: Option<&Node>| node.map(Node::texts).unwrap_or_default();
     let offered = modes(of_volume(&["accessModes"]));
@@ -50,8 +56,6 @@ fn fits(volume: &Object, claim: &Node, claim_name: &str) -> bool {
         .is_some_and(|(offered, wanted)| offered >= wanted);
     let selector = Selector::read(of_claim(&["selector"]));
     let own_labels = labels(volume.node.at(&["metadata", "labels"]));
-    let named = of_claim(&["volumeName"]).and_then(Node::text).filter(|name| !name.is_empty());
-    let reserved = of_volume(&["claimRef", "name"]).and_then(Node::text);
     text(Some(class)) == text(of_volume(&["storageClassName"]))
         && mode(of_claim(&["volumeMode"])) == mode(of_volume(&["volumeMode"]))
         && modes(of_claim(&["accessModes"])).iter().all(|mode| offered.contains(mode))

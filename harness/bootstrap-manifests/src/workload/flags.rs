@@ -1,6 +1,7 @@
 //! Flags of the framework whose value is written as a word of its own.
 
 use super::container::Container;
+use super::go_values::{TRUTHS, is_plain};
 use super::hindrance::Hindrance;
 use super::kind::{Role, spec_path};
 use super::pods::Workload;
@@ -20,9 +21,6 @@ const OF_TRUTH: &[&str] = &[
     "profiling",
     "use-service-account-credentials",
 ];
-
-/// The spellings of truth values in Go (`strconv.ParseBool`).
-const TRUTHS: &[&str] = &["1", "t", "T", "TRUE", "true", "True", "0", "f", "F", "FALSE", "false", "False"];
 
 /// Arguments that a program of the framework does not accept: blank ones, and truth values that are none.
 pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Option<Hindrance> {
@@ -58,6 +56,11 @@ pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Optio
                 );
                 return exits(words, "define the variable, or remove the argument");
             }
+            if let Some(level) = verbosity(argument).filter(|level| level.parse::<i32>().is_err()) {
+                let words =
+                    format!("the process exits, as '{level}' in the argument '{argument}' is not a whole number");
+                return exits(words, "write -v=2");
+            }
             let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
             // A variable that the manifests do not show may have any value; an escaped one has none.
             let is_known = !value.contains('$') || written.text().is_some_and(|text| text.contains("$$("));
@@ -70,6 +73,14 @@ pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Optio
             )
         })
     })
+}
+
+/// The value of the short flag `-v`, if it is in the same argument and known.
+fn verbosity(argument: &str) -> Option<&str> {
+    let value = argument.strip_prefix("-v").filter(|value| !value.is_empty())?;
+    let value = value.strip_prefix('=').unwrap_or(value);
+    let looks_like_one = value.trim().chars().all(|c| c.is_ascii_digit() || matches!(c, '-' | '+'));
+    (looks_like_one && is_plain(value)).then_some(value)
 }
 
 /// The variable of an argument `$(NAME)` that is certainly not defined.

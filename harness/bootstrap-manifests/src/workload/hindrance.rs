@@ -1,5 +1,6 @@
 //! Settings of a workload that keep its Pods from running on any Node.
 
+use super::go_values::is_plain;
 use super::kind::WorkloadKind;
 use super::refs::Stage;
 use super::schedule::never_comes;
@@ -124,7 +125,30 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             ));
         }
     }
+    let of_all = |key: &str| spec.at(&["securityContext", key]).filter(|node| !node.is_null());
+    if let Some(group) = of_all("runAsGroup").filter(|_| of_all("runAsUser").is_none()) {
+        // `generateUserString` of containerd, `setupContainerUser` of CRI-O.
+        let words = "the container runtime refuses a runAsGroup for the whole Pod without a runAsUser";
+        all.push(Hindrance::new(
+            Stage::Start,
+            words.to_owned(),
+            object.place(group),
+            String::from("add runAsUser next to it, or move runAsGroup to the containers"),
+        ));
+    }
     for container in each_container(spec) {
+        let folder = container.get("workingDir").and_then(|node| Some((node, node.text()?)));
+        let is_relative = |folder: &str| !folder.is_empty() && !folder.starts_with('/') && is_plain(folder);
+        if let Some((node, folder)) = folder.filter(|(_, folder)| is_relative(folder)) {
+            all.push(Hindrance::new(
+                Stage::Start,
+                format!(
+                    "the container runtime refuses the workingDir '{folder}', which does not begin with /"
+                ),
+                object.place(node),
+                String::from("write an absolute path"),
+            ));
+        }
         let limit = container.at(&["resources", "limits", "memory"]);
         let bytes = limit.and_then(Node::scalar).and_then(|text| embedded_objects::billionths(&text));
         if let (Some(limit), Some(_)) = (limit, bytes.filter(|bytes| *bytes < LEAST_MEMORY)) {

@@ -5,6 +5,7 @@ mod addresses;
 mod admission;
 mod api_server;
 mod cloud_services;
+mod components;
 mod containers;
 mod expressions;
 mod flag_values;

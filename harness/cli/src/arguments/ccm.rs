@@ -15,7 +15,7 @@ pub(crate) struct CcmOptions {
     /// Image of the CCM [default: the profile's]
     #[arg(long, value_name = "IMAGE", help_heading = CCM)]
     pub(super) image: Option<String>,
-    /// Run this program instead of an image (embedded cluster), or this credential provider plugin
+    /// Run this program instead of the image of the profile (on the embedded cluster), or instead of its plugin
     #[arg(long, value_name = "PATH", conflicts_with = "image", help_heading = CCM, value_hint = ValueHint::AnyPath)]
     pub(super) binary: Option<String>,
 }

@@ -84,12 +84,8 @@ pub(crate) struct RunOptions {
     /// Also show when each check starts, and why others are left out
     #[arg(short, long, help_heading = SHOWN)]
     verbose: bool,
-    /// Start no further check after N failures [default: run all]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 1000), help_heading = PACE)]
-    max_fail: Option<u32>,
-    /// Run N times, each in a fresh environment, and report checks whose outcomes differ
-    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 1000), help_heading = PACE)]
-    pub(crate) repeat: Option<u32>,
+    #[command(flatten)]
+    pub(crate) repetition: RepetitionOptions,
     /// Run as a Sonobuoy plugin that shares this folder with Sonobuoy
     #[arg(long, value_name = "DIR", conflicts_with_all = ["out", "repeat", "watch"], help_heading = RESULT)]
     pub(crate) sonobuoy_results: Option<PathBuf>,
@@ -107,9 +103,20 @@ impl RunOptions {
             at_once: jobs as usize,
             form: self.output.into(),
             verbosity,
-            max_fail: self.max_fail.map(|most| most as usize),
+            max_fail: self.repetition.max_fail.map(|most| most as usize),
         }
     }
+}
+
+/// How often the checks run, and when they end early.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct RepetitionOptions {
+    /// Start no further check after N failures [default: run all]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 1000), help_heading = PACE)]
+    pub(crate) max_fail: Option<u32>,
+    /// Run N times, each in a fresh environment, and report checks whose outcomes differ
+    #[arg(long, value_name = "N", allow_negative_numbers = true, value_parser = whole::<u32>(1, 1000), help_heading = PACE)]
+    pub(crate) repeat: Option<u32>,
 }
 
 /// The form in which checks are shown.
@@ -138,6 +145,8 @@ impl From<OutputForm> for ShownAs {
 pub(crate) struct PlanOptions {
     #[command(flatten)]
     pub(crate) shared: SharedOptions,
+    #[command(flatten)]
+    pub(crate) repetition: RepetitionOptions,
     /// List each check that would not run, instead of counting those with the same reason
     #[arg(long, help_heading = SHOWN)]
     pub(crate) all: bool,

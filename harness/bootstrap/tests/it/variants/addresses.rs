@@ -18,6 +18,18 @@ fn hosts_and_ports() {
     let alias = "hostAliases: [{ip: 172.18.0.2, hostnames: [kubernetes.default.svc]}]";
     let named =
         changed(&pod(alias), "          value: 172.18.0.2\n", "          value: kubernetes.default.svc\n");
+    let hosts = below(
+        &below(
+            &named,
+            "      serviceAccountName: ccm\n",
+            6,
+            "volumes: [{name: hosts, hostPath: {path: /etc/hosts}}]",
+        ),
+        "        imagePullPolicy: IfNotPresent\n",
+        8,
+        "volumeMounts: [{name: hosts, mountPath: /etc/hosts}]",
+    );
+    deadlock(&[("an alias that a mounted file replaces", hosts)]);
     boot(&[
         ("a cluster name that is an alias", named),
         ("the Service and its port", host("10.96.0.1").replace("value: '6443'", "value: '443'")),

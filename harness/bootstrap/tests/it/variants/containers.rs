@@ -20,7 +20,19 @@ fn volumes() {
             "volumes: [{name: own, persistentVolumeClaim: {claimName: own}}]",
         )
     };
-    boot(&[("a volume that was made by hand", claimed("", "2Gi"))]);
+    let reserved = |claim: &str| {
+        let text = claimed("other", "2Gi")
+            .replace("spec: {storageClassName: '', ", "spec: {volumeName: own, storageClassName: '', ");
+        text.replace(
+            "hostPath: {path: /var/lib/own}",
+            &format!("claimRef: {{namespace: kube-system, name: {claim}}}, hostPath: {{path: /var/lib/own}}"),
+        )
+    };
+    boot(&[
+        ("a volume that was made by hand", claimed("", "2Gi")),
+        ("one that is reserved for the claim that names it", reserved("own")),
+    ]);
+    deadlock(&[("one that is reserved for another claim", reserved("other"))]);
     deadlock(&[
         ("a volume of another class", claimed("other", "2Gi")),
         ("a volume that is too small", claimed("", "1Mi")),
@@ -106,6 +118,35 @@ fn labels_and_modes() {
         ("only root may read", config("0400", "")),
         ("decimal, by mistake", config("400", "")),
         ("another group", config("0440", ", runAsGroup: 1000")),
+    ]);
+}
+
+#[test]
+fn what_the_container_runtime_refuses() {
+    let folder = |path: &str| {
+        below(&base(), "        imagePullPolicy: IfNotPresent\n", 8, &format!("workingDir: {path}"))
+    };
+    let own = |lines: &str| {
+        below(&base(), "        imagePullPolicy: IfNotPresent\n", 8, &format!("securityContext: {{{lines}}}"))
+    };
+    boot(&[
+        ("an absolute folder", folder("/var/lib/ccm")),
+        ("user and group of the Pod", pod("securityContext: {runAsUser: 0, runAsGroup: 0}")),
+        ("a user alone", pod("securityContext: {runAsUser: 0}")),
+        ("the group of a container", own("runAsGroup: 0")),
+    ]);
+    deadlock(&[
+        ("a relative folder", folder("var/lib/ccm")),
+        ("the group of the Pod alone", pod("securityContext: {runAsGroup: 0}")),
+        (
+            "the group of the Pod, and the user of its container",
+            below(
+                &own("runAsUser: 0"),
+                "      serviceAccountName: ccm\n",
+                6,
+                "securityContext: {runAsGroup: 0}",
+            ),
+        ),
     ]);
 }
 

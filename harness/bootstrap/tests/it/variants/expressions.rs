@@ -16,6 +16,34 @@ pub(super) fn policy(resource: &str, fields: &str, binding: &str) -> String {
 }
 
 #[test]
+fn limit_ranges_come_before_policies() {
+    let limited = "object.spec.containers.all(c, has(c.resources) && has(c.resources.limits) && 'cpu' in c.resources.limits)";
+    let with = |item: &str, expression: &str| {
+        let range = format!(
+            "apiVersion: v1\nkind: LimitRange\nmetadata: {{name: own, namespace: kube-system}}\nspec: {{limits: [{{type: \
+             Container, {item}}}]}}\n---\n"
+        );
+        let expression = format!("  validations: [{{expression: \"{expression}\"}}]\n");
+        format!(
+            "{range}{}",
+            policy(
+                "pods",
+                &expression,
+                ", matchResources: {namespaceSelector: {matchLabels: {'kubernetes.io/metadata.name': kube-system}}}"
+            )
+        )
+    };
+    boot(&[
+        ("a default limit", with("default: {cpu: 200m}", limited)),
+        ("the most as the limit", with("max: {cpu: 500m}", limited)),
+    ]);
+    deadlock(&[
+        ("a default request only", with("defaultRequest: {cpu: 100m}", limited)),
+        ("a limit that is forbidden", with("default: {cpu: 200m}", &format!("!({limited})"))),
+    ]);
+}
+
+#[test]
 fn policies_about_nodes_and_leases() {
     let nodes = |expression: &str| {
         policy("nodes", &format!("  validations: [{{expression: \"{expression}\"}}]\n"), "")

@@ -19,6 +19,15 @@ fn values_that_end_the_program() {
             arguments(&["--secure-port=10260", "--webhook-secure-port=10270"]),
         ),
         ("a burst", arguments(&["--kube-api-qps=50", "--kube-api-burst=60"])),
+        ("two workers", argument("--concurrent-node-syncs=2")),
+        ("an address", argument("--bind-address=127.0.0.1")),
+        ("a version of TLS", argument("--tls-min-version=VersionTLS13")),
+        (
+            "cipher suites",
+            argument("--tls-cipher-suites=TLS_AES_128_GCM_SHA256,TLS_RSA_WITH_AES_128_CBC_SHA"),
+        ),
+        ("feature gates", argument("--feature-gates=AllAlpha=false,ContextualLogging=true")),
+        ("more words in the log", argument("-v=4")),
         ("no limit, and so no burst", arguments(&["--kube-api-qps=-1", "--kube-api-burst=0"])),
     ]);
     deadlock(&[
@@ -28,6 +37,12 @@ fn values_that_end_the_program() {
         ("no port", argument("--secure-port=70000")),
         ("the port of webhooks", argument("--secure-port=10260")),
         ("no burst", argument("--kube-api-burst=0")),
+        ("no workers", argument("--concurrent-node-syncs=0")),
+        ("a name as an address", argument("--bind-address=localhost")),
+        ("a version of TLS in other words", argument("--tls-min-version=TLS1.2")),
+        ("cipher suites of OpenSSL", argument("--tls-cipher-suites=ECDHE-RSA-AES256-GCM-SHA384")),
+        ("a feature gate without a value", argument("--feature-gates=ContextualLogging")),
+        ("a level in words", argument("'-v 4'")),
     ]);
 }
 

@@ -45,6 +45,21 @@ fn what_is_dropped_does_not_matter() {
 }
 
 #[test]
+fn numbers_and_ends_of_documents() {
+    let user = |number: &str| pod(&format!("securityContext: {{runAsUser: {number}}}"));
+    let text = base();
+    let (before, deployment) = text.rsplit_once("---\n").expect("documents");
+    boot(&[
+        ("a float without a fraction", user("1e+03")),
+        ("with a point", user("1000.0")),
+        ("three dots and three dashes", format!("{before}...\n---\n{deployment}")),
+        ("three dots at the end", format!("{text}\n...\n")),
+        ("more after three dots", format!("{text}\n...\nkind: Pod\n")),
+    ]);
+    deadlock(&[("a fraction", user("1000.5"))]);
+}
+
+#[test]
 fn lists_of_one_kind() {
     let text = base();
     let (before, deployment) = text.rsplit_once("---\n").expect("documents");

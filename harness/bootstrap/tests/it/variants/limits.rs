@@ -58,6 +58,10 @@ fn quotas() {
         ("of Pods that do not end", quota("{hard: {pods: '0'}, scopes: [NotTerminating]}")),
         ("no ReplicaSets", quota("{hard: {count/replicasets.apps: '0'}}")),
         (
+            "only the ReplicaSet of CoreDNS",
+            behind(&quota_text("{hard: {count/replicasets.apps: '1'}}").replace("ccm-system", "kube-system")),
+        ),
+        (
             "of its priority",
             changed(
                 &quota(
@@ -248,6 +252,11 @@ fn names_of_stateful_sets() {
         );
         changed(&text, "  replicas: 1\n  strategy:\n    type: Recreate", "")
     };
-    boot(&[("of 52 characters", named(52))]);
-    deadlock(&[("of 59 characters", named(59))]);
+    let service =
+        |name: &str| changed(&named(52), "  selector:\n", &format!("  serviceName: {name}\n  selector:\n"));
+    boot(&[("of 52 characters", named(52)), ("a Service that is not there", service("ccm"))]);
+    deadlock(&[
+        ("of 59 characters", named(59)),
+        ("a Service with its namespace", service("ccm.kube-system")),
+    ]);
 }
