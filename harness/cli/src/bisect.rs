@@ -64,7 +64,30 @@ fn failed(code: u8, why: &str) -> ExitCode {
     ExitCode::from(code)
 }
 
+/// What can be wrong with the options by themselves.
+fn checked(options: &BisectOptions) -> Result<(), String> {
+    let BisectOptions { binary, check, run, .. } = options;
+    if binary.is_absolute() {
+        let shown = binary.display();
+        return Err(format!(
+            "--binary {shown}: name the file by its path in the checkout, such as bin/acme-ccm"
+        ));
+    }
+    if check.contains(['*', ',']) {
+        return Err(format!("--check {check}: one check decides; 'ccm-conformance list' has the ids"));
+    }
+    let chooses = |option: &&String| {
+        ["--only", "--skip", "--suite", "--failed-from", "--quick"]
+            .contains(&option.split('=').next().unwrap_or_default())
+    };
+    match run.iter().find(chooses) {
+        Some(option) => Err(format!("{option}: only the check of --check runs; leave it out")),
+        None => Ok(()),
+    }
+}
+
 async fn found(options: &BisectOptions) -> Result<String, Failure> {
+    checked(options).map_err(Failure::Usage)?;
     // Not in the folder of temporary files, which a run hides from its CCM.
     let inside = git(&options.repository, &["rev-parse", "--path-format=absolute", "--git-common-dir"]).await;
     let inside = inside.map_err(|_| {
@@ -77,6 +100,13 @@ async fn found(options: &BisectOptions) -> Result<String, Failure> {
     let work = Work { options, tree: place.path().join("checkout"), results: place.path().join("results") };
     let (good, bad) =
         (work.commit("--good", &options.good).await?, work.commit("--bad", &options.bad).await?);
+    let comes_before = async |one: &str, other: &str| {
+        git(&options.repository, &["merge-base", "--is-ancestor", one, other]).await.is_ok()
+    };
+    if good != bad && comes_before(&bad, &good).await {
+        let why = format!("--bad {} comes before --good {}; exchange them", options.bad, options.good);
+        return Err(Failure::Usage(why));
+    }
     git(
         &options.repository,
         &["worktree", "add", "--quiet", "--detach", &work.tree.display().to_string(), &bad],
@@ -265,6 +295,29 @@ mod tests {
     use super::*;
     use harness_core::check::Level;
     use harness_core::ledger::{Entry, SkipReason};
+
+    #[test]
+    fn options_that_cannot_work_are_refused_before_anything_is_built() {
+        let of = |binary: &str, check: &str, run: &[&str]| {
+            checked(&BisectOptions {
+                good: "v1".to_owned(),
+                bad: "HEAD".to_owned(),
+                build: "make".to_owned(),
+                binary: binary.into(),
+                check: check.to_owned(),
+                repository: ".".into(),
+                run: run.iter().map(|&option| option.to_owned()).collect(),
+            })
+        };
+        assert_eq!(of("bin/ccm", "NODE-INIT-01", &["--profile", "./acme"]), Ok(()));
+        for (refused, why) in [
+            (of("/bin/ccm", "NODE-INIT-01", &[]), "--binary /bin/ccm: "),
+            (of("ccm", "NODE-*", &[]), "--check NODE-*: "),
+            (of("ccm", "NODE-INIT-01", &["--only=SVC-*"]), "--only=SVC-*: "),
+        ] {
+            assert!(refused.as_ref().is_err_and(|text| text.starts_with(why)), "{refused:?}");
+        }
+    }
 
     #[test]
     fn a_commit_with_an_unjudged_check_is_skipped() {

@@ -127,6 +127,15 @@ async fn in_folder(options: &EmbeddedOptions, dir: &RunDir, began: Instant) -> u
     }
 }
 
+/// The variables from which CCMs read the address of a cloud and their credential: dialect, variable, what follows the address,
+/// variable. CCMs of the other dialects read files.
+const VARIABLES: &[(&str, &str, &str, &str)] = &[
+    ("native", "NATIVE_CLOUD_ENDPOINT", "", "NATIVE_CLOUD_TOKEN"),
+    ("digitalocean", "DO_OVERRIDE_URL", "/", "DO_ACCESS_TOKEN"),
+    ("hcloud", "HCLOUD_ENDPOINT", "/v1", "HCLOUD_TOKEN"),
+    ("linode", "LINODE_URL", "", "LINODE_API_TOKEN"),
+];
+
 /// The fake cloud next to the cluster, with a machine for each Node.
 struct Cloud {
     running: RunningCloud,
@@ -150,7 +159,7 @@ impl Cloud {
         let token = fresh_token().map_err(|error| chain(&error))?;
         let cloud = running.attach().map_err(|error| chain(&error))?;
         let caller = Credential { name: "by-hand".to_owned(), token: token.clone() };
-        let machines: Vec<Instance> = (0..nodes).map(|node| machine(&cloud, node)).collect();
+        let machines: Vec<Instance> = (0..nodes).map(|node| machine(&cloud, dialect, node)).collect();
         let prepared = async {
             cloud.admit(&caller).await?;
             cloud.put_instances(&machines).await
@@ -167,23 +176,24 @@ impl Cloud {
     /// What a person needs to point a CCM at it.
     fn described(&self) -> String {
         let (endpoint, token) = (&self.running.record().endpoint, &self.token);
-        let set = match self.dialect.as_str() {
-            "hcloud" => format!("export HCLOUD_ENDPOINT={endpoint}/v1 HCLOUD_TOKEN={token}\n"),
-            _ => String::new(),
-        };
+        let variables = VARIABLES.iter().find(|(dialect, ..)| *dialect == self.dialect);
+        let set = variables.map_or_else(String::new, |(_, address, path, credential)| {
+            format!("export {address}={endpoint}{path} {credential}={token}\n")
+        });
         format!("fake cloud ({}) at {endpoint}, token {token}\n{set}", self.dialect)
     }
 }
 
 /// The machine of a Node in the cloud, with an address that only the cloud knows as well.
-fn machine(cloud: &harness_clouds::Cloud, node: u32) -> Instance {
+fn machine(cloud: &harness_clouds::Cloud, dialect: &str, node: u32) -> Instance {
     let name = format!("node-{node}");
     let own = Address { kind: "InternalIP".to_owned(), address: Cluster::node_ipv4(node).to_string() };
     let external = format!("198.51.100.{}", 1 + node % 250);
     let external = Address { kind: "ExternalIP".to_owned(), address: external };
+    let id = cloud.ids().make(&name);
     Instance {
-        id: cloud.ids().make(&name),
-        provider_id: None,
+        provider_id: cloud.shown().provider_ids.then(|| format!("{dialect}://{id}")),
+        id,
         name,
         instance_type: "m1.large".to_owned(),
         zone: "zone-1".to_owned(),

@@ -63,8 +63,8 @@ impl Listed {
                 let names: Vec<&str> = profiles.iter().map(|one| one.profile.as_str()).collect();
                 let hint = near_or_all(name, &names);
                 format!(
-                    "--profile: unknown profile of conformance '{name}'{hint}; the checks for a CCM's own profile are listed by \
-                     'plan --profile {name}'"
+                    "--profile: unknown profile of conformance '{name}'{hint} ('plan --profile {name}' lists the checks for a \
+                     CCM's own profile)"
                 )
             })?),
         };

@@ -105,6 +105,9 @@ fn guarded(text: String) -> String {
 /// # Errors
 /// It cannot be written.
 pub fn file(path: &Path, text: String) -> std::io::Result<()> {
+    if path.is_dir() {
+        return Err(std::io::Error::new(std::io::ErrorKind::IsADirectory, "is a folder; name a file"));
+    }
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut builder = tempfile::Builder::new();
     let file = builder.permissions(Permissions::from_mode(0o644)).tempfile_in(folder);

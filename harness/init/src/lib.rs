@@ -201,7 +201,10 @@ fn files_of(path: &Path) -> Result<Vec<PathBuf>, String> {
     };
     let files: Vec<PathBuf> = all.into_iter().filter(|file| is(file) && !of_kustomize(file)).collect();
     if files.is_empty() {
-        Err(format!("{} holds no .yaml, .yml or .json file", path.display()))
+        Err(format!(
+            "{} itself holds no .yaml, .yml or .json file; name the folder that does",
+            path.display()
+        ))
     } else {
         Ok(files)
     }

@@ -233,6 +233,15 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
     }
 }
 
+/// Whether `--controllers` lets one with any of these names run (`IsControllerEnabled` of controller-manager).
+fn runs(controllers: Option<&str>, names: &[&str]) -> bool {
+    let Some(list) = controllers else { return true };
+    let items = || list.split(',').map(str::trim);
+    let is = |item: &str| names.contains(&item);
+    items().any(is)
+        || (items().any(|item| item == "*") && !items().any(|item| item.strip_prefix('-').is_some_and(is)))
+}
+
 fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<String>) {
     let flag = |name: &str| draft.flags.get(name).map(String::as_str);
     let known = draft.known.as_ref();
@@ -247,18 +256,23 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
         put("  regions: true", "as its source has it");
     }
     let balancers = can("loadBalancer").or_else(|| draft.may("services/status", &["patch", "update"]));
+    let controllers = flag("controllers");
+    let serves = runs(controllers, &["service", "service-lb-controller"]);
     let why = match (can("loadBalancer"), balancers) {
+        _ if !serves => "--controllers",
         (Some(_), _) => "as its source has it",
         (None, Some(true)) => "guess: its role lets it write the status of Services",
         (None, Some(false)) => "guess: its role does not let it write the status of Services",
         (None, None) => "guess: the manifests hold no role",
     };
-    put(&format!("  loadBalancer: {}", balancers.unwrap_or(true)), why);
-    let configures = flag("configure-cloud-routes") != Some("false");
+    put(&format!("  loadBalancer: {}", serves && balancers.unwrap_or(true)), why);
+    let is_on = runs(controllers, &["route", "node-route-controller"]);
+    let configures = is_on && flag("configure-cloud-routes") != Some("false");
     let sometimes = known.and_then(|known| known.routes.as_deref());
     let routes = configures
         && (can("routes") == Some(true) || (sometimes.is_some() && flag("cluster-cidr").is_some()));
     let why = match (configures, sometimes) {
+        (false, _) if !is_on => "--controllers".to_owned(),
         (false, _) => "--configure-cloud-routes=false".to_owned(),
         (true, Some(when)) => format!("guess: it has them {when}"),
         (true, None) if known.is_some() => "as its source has it".to_owned(),
@@ -273,6 +287,12 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
             "capabilities.routes: whether it implements Routes (guessed: {routes}); a CCM that makes routes and does not \
              declare them fails CAP-04"
         ));
+    }
+    if !runs(controllers, &["cloud-node-lifecycle", "cloud-node-lifecycle-controller"]) {
+        unknown.push(
+            "--controllers switches off cloud-node-lifecycle, so that most checks of node-lifecycle fail"
+                .to_owned(),
+        );
     }
     if flag("leader-elect") == Some("false") {
         put("  leaderElection: false", "--leader-elect=false");
@@ -309,4 +329,25 @@ fn secrets(draft: &Draft, unknown: &mut Vec<String>) -> Option<String> {
         ));
     }
     (!draft.secrets.is_empty()).then_some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::runs;
+
+    #[test]
+    fn controllers_run_by_name_or_with_all_others() {
+        let route = |list| runs(list, &["route", "node-route-controller"]);
+        for (list, expected) in [
+            (None, true),
+            (Some("*"), true),
+            (Some("cloud-node,service"), false),
+            (Some("*,-route"), false),
+            (Some("*, -node-route-controller"), false),
+            (Some("route"), true),
+            (Some("*,-service"), true),
+        ] {
+            assert_eq!(route(list), expected, "{list:?}");
+        }
+    }
 }

@@ -31,9 +31,9 @@ impl Difference {
 pub enum Change {
     /// The check fell on the scale passed, error, blocked, failed; or it was not judged, and now fails or is blocked.
     Worse,
-    /// The check rose on the scale failed, blocked, error, passed; or it was not judged, and now passes.
+    /// The check rose on the scale failed, blocked, error, passed, but not to an error; or it was not judged, and now passes.
     Better,
-    /// Neither: usually, the check was judged in only one of the runs.
+    /// Neither: usually, the check was judged in only one of the runs, or met an error in the second one.
     Other,
 }
 
@@ -51,6 +51,8 @@ impl Difference {
             }
         }
         match (rank(self.before), rank(self.after)) {
+            // So a failure that was not judged again is not better.
+            (Some(0 | 1), Some(2)) => Change::Other,
             (Some(before), Some(after)) if after < before => Change::Worse,
             (Some(before), Some(after)) if after > before => Change::Better,
             // An error is not a result about the CCM.
@@ -140,6 +142,10 @@ mod tests {
             (Some("fail"), Some("pass"), Change::Better),
             (Some("fail"), Some("blocked"), Change::Better),
             (Some("not-observable"), Some("pass"), Change::Better),
+            (Some("error"), Some("pass"), Change::Better),
+            (Some("blocked"), Some("error"), Change::Other),
+            (Some("fail"), Some("error"), Change::Other),
+            (Some("error"), Some("blocked"), Change::Worse),
             (Some("pass"), Some("not-observable"), Change::Other),
             (Some("fail"), None, Change::Other),
             (Some("deselected"), Some("error"), Change::Other),

@@ -173,7 +173,7 @@ impl<'a> Attempt<'a> {
                 self.session.acted_unseen().await.map(|message| Outcome::Error { message })
             }
             (Rule::CcmRestarted, Outcome::Fail { .. }) if !self.is_of_the_run && !self.is_about_an_end => {
-                self.restarted()
+                self.restarted().await
             }
             (Rule::NodesLost, Outcome::Error { .. }) if !self.is_of_the_run => self.lost_nodes(),
             _ => None,
@@ -183,9 +183,12 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn restarted(&self) -> Option<Outcome> {
+    async fn restarted(&self) -> Option<Outcome> {
         match restarted(self.session, self.began_ms) {
-            Ok(Some(Restarted::ByItself(seen))) => Some(self.blocked(Blocker::StaysUp, seen)),
+            Ok(Some(Restarted::ByItself(seen))) => {
+                let words = self.session.last_words().await;
+                Some(self.blocked(Blocker::StaysUp, format!("{seen}{words}")))
+            }
             Ok(Some(Restarted::Cut(message))) => Some(Outcome::Error { message }),
             Ok(None) => None,
             Err(error) => {

@@ -65,7 +65,13 @@ impl RunDir {
     /// # Errors
     /// It cannot be created, or its name is in use.
     pub fn create(run_id: &str) -> Result<RunDir, StateError> {
-        RunDir::create_in(&std::env::temp_dir(), run_id)
+        let parent = std::env::temp_dir();
+        if !parent.is_dir() {
+            let why = "there is no such folder; set TMPDIR to one, or remove that variable";
+            let cause = std::io::Error::new(std::io::ErrorKind::NotFound, why);
+            return Err(failing("using the folder for temporary files", &parent)(cause));
+        }
+        RunDir::create_in(&parent, run_id)
     }
 
     fn create_in(parent: &Path, run_id: &str) -> Result<RunDir, StateError> {

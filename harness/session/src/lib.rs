@@ -374,7 +374,7 @@ impl Session {
                 let why = format!("the CCM under test does not {lacks}: {}", chain(&error));
                 if let Err(away) = self.stood_since(began).await {
                     self.forget_ccm().await.map_err(|error| CheckError::Error(chain(&error)))?;
-                    return Err(CheckError::Error(format!("{why}; {away}")));
+                    return Err(CheckError::Error(format!("{away}\n{why}")));
                 }
                 // Without Nodes nothing runs; a hosted CCM uses other Nodes.
                 let lost = if self.state.management.is_some() { None } else { self.lost_nodes()? };

@@ -23,11 +23,13 @@ impl CheckCx {
         let broken: Vec<String> = findings
             .iter()
             .filter(|finding| finding.id == row && counts(finding.level))
-            .map(|finding| format!("{}: {} ({})", finding.at(), finding.what, finding.why))
+            .map(|finding| format!("{}: {}: {}", finding.at(), finding.what, finding.why))
             .collect();
         if broken.is_empty() {
             return Ok(());
         }
-        Err(CheckError::violation(promise, format!("nothing that breaks {row}"), broken.join("; ")))
+        let expected =
+            format!("no finding of {row} ('ccm-conformance bootstrap check' shows how to fix one)");
+        Err(CheckError::violation(promise, expected, broken.join("; ")))
     }
 }

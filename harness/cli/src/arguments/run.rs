@@ -211,7 +211,7 @@ pub(crate) struct SharedOptions {
     /// Skip these checks, named in the same way
     #[arg(long, value_name = "ID", value_delimiter = ',', help_heading = CHECKS, add = ArgValueCandidates::new(checks))]
     skip: Vec<String>,
-    /// Run only the checks that failed, were blocked or met an environment error in this report
+    /// Run only the checks that failed, were blocked, met an environment error or were interrupted in this report
     #[arg(long, value_name = "REPORT", conflicts_with = "only", help_heading = CHECKS)]
     pub(crate) failed_from: Option<PathBuf>,
     /// Skip checks that take five seconds or more, except those of --only: for quick feedback, not for a verdict

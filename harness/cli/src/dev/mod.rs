@@ -171,6 +171,11 @@ impl DevSession<'_> {
             return ExitCode::from(code);
         }
         loop {
+            // The next round could not be shown either.
+            if let Some(broken) = output::broken() {
+                output::err(&format!("error: {}", broken.why));
+                return ExitCode::from(exit::ENVIRONMENT);
+            }
             match stopped {
                 Stopped::ByUser => return ExitCode::from(INTERRUPTED),
                 Stopped::ByChange => {}

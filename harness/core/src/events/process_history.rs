@@ -88,17 +88,15 @@ pub struct LostNode {
 
 impl fmt::Display for LostNode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Node {} of lane {} at {:.1} s", self.node, self.lane, self.at_ms as f64 / 1000.0)
+        write!(f, "Node {} of cluster {} at {:.1} s", self.node, self.lane, self.at_ms as f64 / 1000.0)
     }
 }
 
 impl fmt::Display for End {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "replica {} of lane {} at {:.1} s", self.replica, self.lane, self.at_ms as f64 / 1000.0)?;
-        match self.code {
-            Some(code) => write!(f, " with exit code {code}"),
-            None => Ok(()),
-        }
+        let End { replica, lane, at_ms, .. } = self;
+        write!(f, "replica {replica} in cluster {lane} at {:.1} s", *at_ms as f64 / 1000.0)?;
+        self.code.map_or(Ok(()), |code| write!(f, " with exit code {code}"))
     }
 }
 
@@ -361,8 +359,8 @@ mod tests {
         assert_eq!(
             shown,
             [
-                "replica a of lane 0 at 2.0 s with exit code 1",
-                "replica a of lane 0 at 5.0 s with exit code 255"
+                "replica a in cluster 0 at 2.0 s with exit code 1",
+                "replica a in cluster 0 at 5.0 s with exit code 255"
             ]
         );
         let lines: Vec<&[String]> = all.ends().iter().map(|end| &*end.last_lines).collect();

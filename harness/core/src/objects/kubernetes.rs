@@ -114,7 +114,8 @@ impl Observed for Pod {
                 ));
             }
             if container.restart_count > 0 {
-                text.push_str(&format!(", {} restarts", container.restart_count));
+                let plural = if container.restart_count == 1 { "" } else { "s" };
+                text.push_str(&format!(", {} restart{plural}", container.restart_count));
             }
         }
         text
