@@ -40,6 +40,9 @@ pub(super) fn plan(suites: &'static [Suite], options: &PlanOptions) -> ExitCode 
     if versions.len() < 2 {
         return plan_of(suites, options, typed, None, &mut Vec::new());
     }
+    if let Some(why) = versions::needs_one(&[(options.repetition.repeat.is_some(), "--repeat")]) {
+        return refused(&why, exit::USAGE);
+    }
     let folders = match versions::folders(versions) {
         Ok(folders) => folders,
         Err(why) => return refused(&why, exit::USAGE),
@@ -130,9 +133,9 @@ fn plan_of(
 
 /// What follows a number of checks that would run several times, or not all.
 fn repetition(options: &RepetitionOptions) -> String {
-    let times = options.repeat.map(|times| format!("; {}", counted(times as usize, "such run")));
-    let end =
-        options.max_fail.map(|most| format!("; none starts after {}", counted(most as usize, "failure")));
+    let times = options.repeat.filter(|times| *times > 1).map(|times| format!("; {times} such runs"));
+    let end = options.max_fail.map(|most| counted(most as usize, "failure"));
+    let end = end.map(|failures| format!("; no further check starts after {failures}"));
     times.into_iter().chain(end).collect()
 }
 

@@ -29,8 +29,8 @@ pub(super) fn run(suites: &'static [Suite], options: &RunOptions) -> ExitCode {
     };
     if asked.kubernetes().len() > 1 {
         let other = [(options.repetition.repeat.is_some(), "--repeat"), (options.watch, "--watch")];
-        if let Some((_, option)) = other.iter().find(|(is_used, _)| *is_used) {
-            say(&format!("error: {option}: it needs a single version; --kubernetes names several"));
+        if let Some(why) = versions::needs_one(&other) {
+            say(&format!("error: {why}"));
             return ExitCode::from(exit::USAGE);
         }
         return versions::on_each(suites, options, &typed, &command);
@@ -62,7 +62,7 @@ pub(super) fn typed(options: &SharedOptions) -> Result<RunFile, ExitCode> {
     let ids = not_passed(&ledger);
     if ids.is_empty() {
         say(&format!(
-            "error: --failed-from {}: nothing in it failed, was blocked or met an error",
+            "error: --failed-from {}: nothing in it failed, was blocked, met an error or was interrupted",
             report.display()
         ));
         return Err(ExitCode::from(exit::NOTHING_SELECTED));
@@ -71,7 +71,7 @@ pub(super) fn typed(options: &SharedOptions) -> Result<RunFile, ExitCode> {
     Ok(typed)
 }
 
-/// The checks that failed, were blocked or met an environment error.
+/// The checks that failed, were blocked, met an environment error or were interrupted.
 pub(super) fn not_passed(ledger: &Ledger) -> Vec<String> {
     let wanted = ledger.all().filter(|entry| !matches!(entry.outcome, Outcome::Pass | Outcome::Skip { .. }));
     wanted.map(|entry| entry.id.clone()).collect()

@@ -90,6 +90,12 @@ pub(super) fn on_each(
     ExitCode::from(ended.code())
 }
 
+/// Why several versions cannot be combined with the first of these options that is used.
+pub(super) fn needs_one(options: &[(bool, &str)]) -> Option<String> {
+    let (_, option) = options.iter().find(|(is_used, _)| *is_used)?;
+    Some(format!("{option}: it needs a single version; --kubernetes names several"))
+}
+
 /// Why the runs on these versions cannot be compared: they use different kinds of clusters.
 pub(super) fn mixed(asked: &[String], clusters: &[BackendKind]) -> Option<String> {
     let (first, other) =

@@ -90,8 +90,8 @@ pub struct ClusterKeys {
     /// Where the cluster comes from.
     #[schemars(extend("default" = DEFAULT_BACKEND))]
     pub backend: Option<BackendChoice>,
-    /// `single`, `three-node`, `no-cni`, `dual-stack`, another file of `kind-configs/` by name, or the path of a kind
-    /// configuration.
+    /// `single`, `two-node`, `three-node`, `no-cni`, `dual-stack`, another file of `kind-configs/` by name, or the path of a
+    /// kind configuration.
     #[schemars(extend("default" = DEFAULT_TOPOLOGY))]
     pub topology: Option<String>,
     /// A Kubernetes version (`1.36`, `1.36.1`) or a node image.

@@ -233,13 +233,32 @@ fn cloud(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<Stri
     }
 }
 
-/// Whether `--controllers` lets one with any of these names run (`IsControllerEnabled` of controller-manager).
+/// The names that `--controllers` of the framework knows.
+const CONTROLLERS: &[&str] = &[
+    "*",
+    "cloud-node",
+    "cloud-node-controller",
+    "cloud-node-lifecycle",
+    "cloud-node-lifecycle-controller",
+    "node-ipam-controller",
+    "node-route-controller",
+    "nodeipam",
+    "route",
+    "service",
+    "service-lb-controller",
+];
+
+/// Whether `--controllers` lets one with any of these names run: the first entry that names it decides (`IsControllerEnabled`).
+/// A list with other names is of another program, which may mean anything by it.
 fn runs(controllers: Option<&str>, names: &[&str]) -> bool {
     let Some(list) = controllers else { return true };
-    let items = || list.split(',').map(str::trim);
-    let is = |item: &str| names.contains(&item);
-    items().any(is)
-        || (items().any(|item| item == "*") && !items().any(|item| item.strip_prefix('-').is_some_and(is)))
+    let items: Vec<&str> = list.split(',').map(str::trim).collect();
+    let name = |item: &str| item.trim_start_matches('-').to_owned();
+    if items.iter().any(|item| !CONTROLLERS.contains(&name(item).as_str())) {
+        return true;
+    }
+    let first = items.iter().find(|item| names.contains(&name(item).as_str()));
+    first.map_or_else(|| items.contains(&"*"), |item| !item.starts_with('-'))
 }
 
 fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut Vec<String>) {
@@ -259,7 +278,7 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
     let controllers = flag("controllers");
     let serves = runs(controllers, &["service", "service-lb-controller"]);
     let why = match (can("loadBalancer"), balancers) {
-        _ if !serves => "--controllers",
+        _ if !serves => "--controllers leaves out service",
         (Some(_), _) => "as its source has it",
         (None, Some(true)) => "guess: its role lets it write the status of Services",
         (None, Some(false)) => "guess: its role does not let it write the status of Services",
@@ -272,7 +291,7 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
     let routes = configures
         && (can("routes") == Some(true) || (sometimes.is_some() && flag("cluster-cidr").is_some()));
     let why = match (configures, sometimes) {
-        (false, _) if !is_on => "--controllers".to_owned(),
+        (false, _) if !is_on => "--controllers leaves out route".to_owned(),
         (false, _) => "--configure-cloud-routes=false".to_owned(),
         (true, Some(when)) => format!("guess: it has them {when}"),
         (true, None) if known.is_some() => "as its source has it".to_owned(),
@@ -290,7 +309,7 @@ fn capabilities(draft: &Draft, put: &mut impl FnMut(&str, &str), unknown: &mut V
     }
     if !runs(controllers, &["cloud-node-lifecycle", "cloud-node-lifecycle-controller"]) {
         unknown.push(
-            "--controllers switches off cloud-node-lifecycle, so that most checks of node-lifecycle fail"
+            "--controllers leaves out cloud-node-lifecycle, so that most checks of node-lifecycle fail"
                 .to_owned(),
         );
     }
@@ -346,6 +365,8 @@ mod tests {
             (Some("*, -node-route-controller"), false),
             (Some("route"), true),
             (Some("*,-service"), true),
+            (Some("-route,route"), false),
+            (Some("node,service"), true),
         ] {
             assert_eq!(route(list), expected, "{list:?}");
         }

@@ -51,7 +51,7 @@ impl Difference {
             }
         }
         match (rank(self.before), rank(self.after)) {
-            // So a failure that was not judged again is not better.
+            // A failure that became an error was not judged again, so it is not better.
             (Some(0 | 1), Some(2)) => Change::Other,
             (Some(before), Some(after)) if after < before => Change::Worse,
             (Some(before), Some(after)) if after > before => Change::Better,

@@ -173,7 +173,7 @@ impl<'a> Attempt<'a> {
                 self.session.acted_unseen().await.map(|message| Outcome::Error { message })
             }
             (Rule::CcmRestarted, Outcome::Fail { .. }) if !self.is_of_the_run && !self.is_about_an_end => {
-                self.restarted().await
+                self.restarted()
             }
             (Rule::NodesLost, Outcome::Error { .. }) if !self.is_of_the_run => self.lost_nodes(),
             _ => None,
@@ -183,12 +183,9 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    async fn restarted(&self) -> Option<Outcome> {
+    fn restarted(&self) -> Option<Outcome> {
         match restarted(self.session, self.began_ms) {
-            Ok(Some(Restarted::ByItself(seen))) => {
-                let words = self.session.last_words().await;
-                Some(self.blocked(Blocker::StaysUp, format!("{seen}{words}")))
-            }
+            Ok(Some(Restarted::ByItself(seen))) => Some(self.blocked(Blocker::StaysUp, seen)),
             Ok(Some(Restarted::Cut(message))) => Some(Outcome::Error { message }),
             Ok(None) => None,
             Err(error) => {
@@ -304,14 +301,21 @@ fn restarted(session: &Session, began_ms: u64) -> Result<Option<Restarted>, Stre
     let fold = events.fold();
     let lane = events.lane().unwrap_or_default();
     let (mut own, mut cut) = (Vec::new(), None);
+    let mut wrote = String::new();
     for end in fold.conduct().ends_since(lane, began_ms.saturating_sub(before)) {
         match session.excuse_of(end) {
             Some(excuse) => cut = Some(format!("{end} ended; {excuse}")),
-            None => own.push(end.to_string()),
+            None => {
+                own.push(end.to_string());
+                if !end.last_lines.is_empty() {
+                    let lines = end.last_lines.join("\n    ");
+                    wrote = format!("\n  the last lines of replica {}:\n    {lines}", end.replica);
+                }
+            }
         }
     }
     Ok(match own.is_empty() {
-        false => Some(Restarted::ByItself(own.join(", "))),
+        false => Some(Restarted::ByItself(format!("{}{wrote}", own.join(", ")))),
         true => cut.map(Restarted::Cut),
     })
 }

@@ -3,7 +3,7 @@
 
 use super::Session;
 use super::object_events::last_lines_of;
-use crate::ccm::{CcmError, Form, ProgramEnd, Starts, ends_of, lacks_configuration};
+use crate::ccm::{CcmError, Form, ProgramEnd, Starts, lacks_configuration};
 use harness_core::probe::{Observed, poll};
 use std::time::Duration;
 use tokio::time::Instant;
@@ -61,20 +61,6 @@ impl Session {
         };
         let given_up = poll("the CCM's programs exit", limit, EVERY, &mut look).await;
         if let Ok(why) = given_up { why } else { std::future::pending().await }
-    }
-
-    /// The last lines of a program of the CCM that has exited with an error, as lines of text; empty if none has.
-    pub async fn last_words(&self) -> String {
-        let pods = [Form::Replicas, Form::AsShipped].map(|form| (form, self.ccm.pods(form)));
-        let ends = pods.iter().flat_map(|(form, pods)| pods.iter().map(move |pod| (*form, pod)));
-        let failed = |end: &ProgramEnd| end.exit_code.is_some_and(|code| code != 0);
-        let end = ends
-            .flat_map(|(form, pod)| ends_of(pod).into_iter().map(move |end| (form, end)))
-            .find(|(_, end)| failed(end));
-        match end {
-            Some((form, end)) => shown(&end, &self.output_of(&end, form).await),
-            None => String::new(),
-        }
     }
 
     /// The last lines that the program wrote before it exited.

@@ -34,7 +34,7 @@ pub(super) fn of_kind(index: usize, object: &Object, kind: &'static Kind, answer
     }
 }
 
-/// Refuses the name of a Service that is no label of DNS: it becomes a part of the names of the StatefulSet's Pods
+/// Refuses the name of a Service that is not a label of DNS: it becomes the subdomain of the StatefulSet's Pods
 /// (`ValidateStatefulSetSpec`).
 pub(super) fn of_service_name(index: usize, object: &Object, answer: &mut Answer) {
     let Some(name) = object.node.at(&["spec", "serviceName"]).filter(|name| !name.is_placeholder()) else {
@@ -46,7 +46,10 @@ pub(super) fn of_service_name(index: usize, object: &Object, answer: &mut Answer
             object: index,
             place: object.place(name),
             what: format!("spec.serviceName: {text}: {fault}"),
-            hint: String::from("write the name of a Service without its namespace"),
+            hint: match text.contains('.') {
+                true => String::from("write the name of the Service without its namespace"),
+                false => String::from("write the name of the Service as it is in its metadata"),
+            },
         });
     }
 }

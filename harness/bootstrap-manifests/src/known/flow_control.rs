@@ -8,6 +8,8 @@ use crate::workload::{Hindrance, Stage, Workload};
 /// (`pkg/apis/flowcontrol/bootstrap`). A lower number comes first.
 const OF_ACCOUNTS: i64 = 9000;
 const OF_KUBE_SYSTEM: i64 = 900;
+/// The version whose defaults these are; in older ones a share of 0 means the default.
+const VERSION: &str = "flowcontrol.apiserver.k8s.io/v1";
 /// The precedence of a schema that states none.
 const DEFAULT: i64 = 1000;
 
@@ -18,16 +20,20 @@ pub(super) fn never_served(objects: &Objects, workload: &Workload) -> Option<Hin
         return None;
     }
     let precedence = |schema: &Object| {
-        schema.node.at(&["spec", "matchingPrecedence"]).and_then(Node::int).unwrap_or(DEFAULT)
+        let own = schema.node.at(&["spec", "matchingPrecedence"]).and_then(Node::int);
+        own.filter(|own| *own != 0).unwrap_or(DEFAULT)
     };
     let account = (workload.namespace.as_str(), workload.service_account.as_str());
     let of_kubernetes = if account.0 == "kube-system" { OF_KUBE_SYSTEM } else { OF_ACCOUNTS };
-    let schemas = objects.of_kind("FlowSchema");
-    let schemas = schemas.filter(|schema| precedence(schema) < of_kubernetes && is_for(schema, account));
-    let schema =
-        schemas.min_by(|one, other| (precedence(one), &one.name).cmp(&(precedence(other), &other.name)))?;
+    let of_kind = |kind| objects.of_kind(kind).filter(|object| object.api_version == VERSION);
+    let schemas = of_kind("FlowSchema").filter(|schema| precedence(schema) < of_kubernetes);
+    // The first that is about some of its requests; another one may be about the others.
+    let schema = schemas
+        .filter(|schema| rules_for(schema, account).next().is_some())
+        .min_by(|one, other| (precedence(one), &one.name).cmp(&(precedence(other), &other.name)))
+        .filter(|schema| rules_for(schema, account).any(is_for_nodes))?;
     let name = schema.node.at(&["spec", "priorityLevelConfiguration", "name"]).and_then(Node::text)?;
-    let level = objects.of_kind("PriorityLevelConfiguration").find(|level| level.name == name)?;
+    let level = of_kind("PriorityLevelConfiguration").find(|level| level.name == name)?;
     let limited = level.node.at(&["spec", "limited"])?;
     let queues = limited.at(&["limitResponse", "type"]).and_then(Node::text) == Some("Queue");
     // A level that states no bound may borrow all seats of the others.
@@ -47,22 +53,24 @@ pub(super) fn never_served(objects: &Objects, workload: &Workload) -> Option<Hin
     })
 }
 
-/// Whether a rule of the schema is for every request of the account about objects.
-fn is_for(schema: &Object, account: (&str, &str)) -> bool {
+/// The rules of a schema about requests of the account for objects.
+fn rules_for<'o>(schema: &'o Object, account: (&'o str, &'o str)) -> impl Iterator<Item = &'o Node> {
     let rules = schema.node.at(&["spec", "rules"]).map(Node::items).unwrap_or_default();
-    rules.iter().any(|rule| {
-        let items = |field: &str| rule.get(field).map(Node::items).unwrap_or_default();
-        let all = |rule: &Node, field: &str| {
-            rule.get(field).map(Node::texts).unwrap_or_default().iter().any(|one| one == "*")
-        };
-        let nodes = |rule: &Node| {
-            let texts = |field: &str| rule.get(field).map(Node::texts).unwrap_or_default();
-            rule.get("clusterScope").and_then(Node::bool) == Some(true)
-                && all(rule, "verbs")
-                && (all(rule, "apiGroups") || texts("apiGroups").iter().any(String::is_empty))
-                && (all(rule, "resources") || texts("resources").iter().any(|one| one == "nodes"))
-        };
-        items("subjects").iter().any(|subject| names_account(subject, account))
-            && items("resourceRules").iter().any(nodes)
-    })
+    let items = |rule: &'o Node, field: &str| rule.get(field).map(Node::items).unwrap_or_default();
+    let of_it = rules
+        .iter()
+        .filter(move |rule| items(rule, "subjects").iter().any(|subject| names_account(subject, account)));
+    of_it.flat_map(move |rule| items(rule, "resourceRules"))
+}
+
+/// Whether a rule is for every request for Nodes.
+fn is_for_nodes(rule: &Node) -> bool {
+    let lists = |field: &str, wanted: &str| {
+        let all = rule.get(field).map(Node::texts).unwrap_or_default();
+        all.iter().any(|one| one == "*" || one == wanted)
+    };
+    rule.get("clusterScope").and_then(Node::bool) == Some(true)
+        && lists("verbs", "*")
+        && lists("apiGroups", "")
+        && lists("resources", "nodes")
 }

@@ -225,13 +225,8 @@ fn counted(
     answers
 }
 
-/// Kinds of which kubeadm has made an object in kube-system: CoreDNS is a Deployment, kube-proxy a DaemonSet.
-const OF_KUBERNETES: &[&str] = &[
-    "count/deployments.apps",
-    "count/replicasets.apps",
-    "count/daemonsets.apps",
-    "count/controllerrevisions.apps",
-];
+/// Kinds of which kubeadm has made an object in kube-system, for CoreDNS.
+const OF_KUBERNETES: &[&str] = &["count/deployments.apps", "count/replicasets.apps"];
 
 /// A quota on the number of objects of a kind; `shared` if it counts those of Kubernetes, too.
 fn of_objects(
@@ -252,8 +247,12 @@ fn of_objects(
     };
     match own.contains(&key) {
         true if hard < BILLION => refuses(String::from("it allows no object of that kind")),
-        true if hard < 2 * BILLION && shared && OF_KUBERNETES.contains(&key) => {
-            refuses(String::from("Kubernetes has one there already"))
+        true if hard < 2 * BILLION
+            && shared
+            && OF_KUBERNETES.contains(&key)
+            && workload.name != "coredns" =>
+        {
+            refuses(String::from("Kubernetes has one such object there already"))
         }
         true => depends(),
         false => Answer::Allows,

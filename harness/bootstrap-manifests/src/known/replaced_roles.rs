@@ -2,7 +2,7 @@
 //! (`PostStartHook` of `storage_rbac.go`), so until then the component has what the manifests grant.
 
 use super::rights::role_grants;
-use crate::manifest::{Object, Objects};
+use crate::manifest::{Node, Object, Objects};
 use crate::workload::{Hindrance, Stage, Workload, WorkloadKind};
 
 /// A role, and a right without which its component does not do its part of a boot: group, resource and verb.
@@ -22,10 +22,13 @@ pub(super) fn too_small(objects: &Objects, workload: &Workload) -> Option<Hindra
         WorkloadKind::ReplicaSet => &[("system:controller:replicaset-controller", PODS)],
         WorkloadKind::DaemonSet => &[("system:controller:daemon-set-controller", PODS)],
         WorkloadKind::StatefulSet => &[("system:controller:statefulset-controller", PODS)],
-        WorkloadKind::Job | WorkloadKind::CronJob => &[("system:controller:job-controller", PODS)],
+        WorkloadKind::Job => &[("system:controller:job-controller", PODS)],
+        WorkloadKind::CronJob => &[
+            ("system:controller:cronjob-controller", ("batch", "jobs", "create")),
+            ("system:controller:job-controller", PODS),
+        ],
         WorkloadKind::Pod => &[],
     };
-    // The controller of DaemonSets only creates the Pods; each is bound by the scheduler.
     let is_scheduled = workload.node_name.is_none() && workload.scheduler.is_none();
     let stages = creators.iter().map(|needed| (Stage::Creation, needed));
     let scheduling = is_scheduled.then_some((Stage::Scheduling, &SCHEDULER));
@@ -34,16 +37,27 @@ pub(super) fn too_small(objects: &Objects, workload: &Workload) -> Option<Hindra
         let (_, resource, verb) = right;
         Some(Hindrance::new(
             stage,
-            format!("ClusterRole/{name} of the manifests replaces that of Kubernetes, and no longer allows {verb} {resource}"),
+            format!("ClusterRole/{name} of the manifests replaces that of Kubernetes, and no longer allows it to {verb} {resource}"),
             role.at(),
             format!("remove ClusterRole/{name} from the manifests"),
         ))
     })
 }
 
-/// The role with this name before the workload.
+/// The role with this name before the workload. kubectl changes only what a manifest states, and other bindings of the manifests
+/// may give the component what the role lacks.
 fn replaced<'o>(objects: &'o Objects, workload: &Workload, name: &str) -> Option<&'o Object> {
     let own = workload.object?;
+    let states_rules =
+        |role: &Object| ["rules", "aggregationRule"].iter().any(|key| role.node.get(key).is_some());
     let mut roles = objects.numbered("ClusterRole");
-    roles.find(|(index, role)| role.name == name && *index < own).map(|(_, role)| role)
+    let (_, role) = roles.find(|(index, role)| role.name == name && *index < own && states_rules(role))?;
+    let component = name.rsplit(':').next().unwrap_or_default();
+    let names_it = |subject: &Node| {
+        let given = subject.text_at("name").unwrap_or_default();
+        subject.text_at("kind") == Some("Group") || given == name || given.ends_with(component)
+    };
+    let bindings = ["ClusterRoleBinding", "RoleBinding"].into_iter().flat_map(|kind| objects.of_kind(kind));
+    let mut subjects = bindings.filter_map(|binding| binding.node.get("subjects")).flat_map(Node::items);
+    (!subjects.any(names_it)).then_some(role)
 }

@@ -325,8 +325,8 @@ fn pod_of(objects: &Objects, workload: &Workload) -> Option<Value> {
     Some(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec}))
 }
 
-/// Writes what limit ranges of the namespace add to containers, which happens before any policy is asked
-/// (`mergePodResourceRequirements`).
+/// Writes what the API server adds to containers before any policy is asked: requests that are limits (`SetDefaults_Pod`), and
+/// what limit ranges of the namespace add (`mergePodResourceRequirements`).
 fn fill_resources(objects: &Objects, workload: &Workload, node: &Node, spec: &mut Value) {
     let ranges: Vec<&Object> =
         objects.of_kind("LimitRange").filter(|range| range.namespace == workload.namespace).collect();
@@ -339,6 +339,12 @@ fn fill_resources(objects: &Objects, workload: &Workload, node: &Node, spec: &mu
             let resources = &container["resources"];
             if !is_map(resources) || !is_map(&resources["limits"]) || !is_map(&resources["requests"]) {
                 continue;
+            }
+            for limit in own.at(&["resources", "limits"]).map(Node::entries).unwrap_or_default() {
+                let request = &mut container["resources"]["requests"][&limit.key];
+                if request.is_null() {
+                    *request = limit.value.json();
+                }
             }
             for (side, resource, amount) in added(&ranges, own) {
                 container["resources"][side][resource] = json!(amount);

@@ -84,12 +84,12 @@ pub(super) fn added(ranges: &[&Object], container: &Node) -> Vec<(&'static str, 
     for (side, fields) in sides {
         let maps = fields.iter().flat_map(|field| items().filter_map(|item| item.get(field)));
         for entry in maps.flat_map(Node::entries) {
-            let is_stated = container.at(&["resources", side, &entry.key]).is_some()
+            let has = |side: &str| container.at(&["resources", side, &entry.key]).is_some();
+            // A limit is also the request that is not stated.
+            let is_stated = has(side)
+                || (side == "requests" && has("limits"))
                 || all.iter().any(|(known, name, _)| *known == side && *name == entry.key);
-            // A request that is not stated is the limit that is.
-            let limit = container.at(&["resources", "limits", &entry.key]).filter(|_| side == "requests");
-            let amount = limit.unwrap_or(&entry.value).scalar();
-            if let Some(amount) = amount.filter(|_| !is_stated) {
+            if let Some(amount) = entry.value.scalar().filter(|_| !is_stated) {
                 all.push((side, entry.key.clone(), amount));
             }
         }

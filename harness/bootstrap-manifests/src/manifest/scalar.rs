@@ -24,7 +24,7 @@ pub(super) fn resolve(text: &str) -> Value {
     let numeric = plain.chars().all(|c| c.is_ascii_digit() || matches!(c, '+' | '-' | '.' | 'e' | 'E'));
     if numeric
         && plain.chars().any(|c| c.is_ascii_digit())
-        && let Ok(number) = plain.parse::<f64>()
+        && let Some(number) = plain.parse::<f64>().ok().filter(|number| number.is_finite())
     {
         return as_whole(number).map_or_else(|| Value::Number(text.to_owned()), Value::Int);
     }
@@ -81,6 +81,7 @@ mod tests {
             ("1e3", Value::Int(1000)),
             ("1e+06", Value::Int(1_000_000)),
             ("65532.0", Value::Int(65532)),
+            ("7e12345", Value::Text(String::from("7e12345"))),
             ("1e30", Value::Number(String::from("1e30"))),
             ("10.96.0.1", Value::Text(String::from("10.96.0.1"))),
             ("200m", Value::Text(String::from("200m"))),

@@ -14,7 +14,7 @@ pub(super) fn bound_by_hand(objects: &Objects, workload: &mut Workload) {
     for volume in spec.get("volumes").map(Node::items).unwrap_or_default() {
         let name = volume.at(&["persistentVolumeClaim", "claimName"]).and_then(Node::text);
         let claim = name.and_then(|name| objects.find("PersistentVolumeClaim", &object.namespace, name));
-        if claim.is_some_and(|claim| has_volume(objects, &claim.node, &claim.name)) {
+        if claim.is_some_and(|claim| has_volume(objects, &claim.node, (&object.namespace, &claim.name))) {
             let place = object.place(volume);
             workload.storage.retain(|own| *own != place);
         }
@@ -23,7 +23,7 @@ pub(super) fn bound_by_hand(objects: &Objects, workload: &mut Workload) {
     let Some(templates) = object.node.at(&["spec", "volumeClaimTemplates"]) else { return };
     let is_bound = |template: &Node| {
         let name = template.at(&["metadata", "name"]).and_then(Node::text).unwrap_or_default();
-        has_volume(objects, template, &format!("{name}-{}-0", object.name))
+        has_volume(objects, template, (&object.namespace, &format!("{name}-{}-0", object.name)))
     };
     if templates.items().iter().all(is_bound) {
         let place = object.place(templates);
@@ -31,21 +31,27 @@ pub(super) fn bound_by_hand(objects: &Objects, workload: &mut Workload) {
     }
 }
 
-fn has_volume(objects: &Objects, claim: &Node, name: &str) -> bool {
-    objects.of_kind("PersistentVolume").any(|volume| fits(volume, claim, name))
+fn has_volume(objects: &Objects, claim: &Node, key: (&str, &str)) -> bool {
+    objects.of_kind("PersistentVolume").any(|volume| fits(volume, claim, key))
 }
 
 /// Whether the volume is one for the claim. A claim without a class may get the default one, which is not known.
-fn fits(volume: &Object, claim: &Node, claim_name: &str) -> bool {
+fn fits(volume: &Object, claim: &Node, (namespace, name): (&str, &str)) -> bool {
     let of_claim = |path: &[&str]| claim.at(&[&["spec"], path].concat());
     let of_volume = |path: &[&str]| volume.node.at(&[&["spec"], path].concat());
     let text = |node: Option<&Node>| node.and_then(Node::text).unwrap_or_default().to_owned();
     let mode = |node: Option<&Node>| node.and_then(Node::text).unwrap_or("Filesystem").to_owned();
     let size = |node: Option<&Node>| node.and_then(Node::scalar).and_then(|text| billionths(&text));
     let named = of_claim(&["volumeName"]).and_then(Node::text).filter(|name| !name.is_empty());
-    let reserved = of_volume(&["claimRef", "name"]).and_then(Node::text);
+    // One that states a uid was of an earlier claim (`IsVolumeBoundToClaim`).
+    let is_for_it = |claim: &Node| {
+        claim.text_at("namespace") == Some(namespace)
+            && claim.text_at("name") == Some(name)
+            && claim.text_at("uid").is_none_or(str::is_empty)
+    };
+    let reserved = of_volume(&["claimRef"]).filter(|claim| !claim.is_null()).map(is_for_it);
     // Those that name each other are bound without a comparison (`syncUnboundClaim`).
-    if named == Some(volume.name.as_str()) && reserved == Some(claim_name) {
+    if named == Some(volume.name.as_str()) && reserved == Some(true) {
         return of_volume(&["hostPath"]).is_some() && of_volume(&["nodeAffinity"]).is_none();
     }
     let Some(class) = of_claim(&["storageClassName"]) else { return false };
@@ -62,7 +68,7 @@ fn fits(volume: &Object, claim: &Node, claim_name: &str) -> bool {
         && is_large
         && selector.is_none_or(|selector| selector.chooses(&own_labels))
         && named.is_none_or(|name| name == volume.name)
-        && reserved.is_none_or(|name| name == claim_name)
+        && reserved.is_none_or(|is_for_it| is_for_it)
         && of_volume(&["hostPath"]).is_some()
         && of_volume(&["nodeAffinity"]).is_none()
 }

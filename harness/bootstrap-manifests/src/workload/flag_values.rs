@@ -38,18 +38,18 @@ const FORMS: &[Form] = &[
         advice: "write a number with a unit, such as 10s or 5m",
     },
     Form {
-        flags: &[
-            "concurrent-node-status-updates",
-            "concurrent-node-syncs",
-            "concurrent-service-syncs",
-            "kube-api-burst",
-            "secure-port",
-            "webhook-secure-port",
-        ],
+        flags: &["concurrent-node-status-updates", "concurrent-service-syncs", "kube-api-burst"],
         is_list: false,
         is_valid: |value| value.parse::<i32>().is_ok(),
         kind: "a whole number",
         advice: "write a whole number",
+    },
+    Form {
+        flags: &["concurrent-node-syncs"],
+        is_list: false,
+        is_valid: |value| value.parse::<i32>().is_ok_and(|number| number > 0),
+        kind: "a number of 1 or more",
+        advice: "write 1 or more",
     },
     Form {
         flags: &["secure-port", "webhook-secure-port"],
@@ -61,7 +61,7 @@ const FORMS: &[Form] = &[
     Form {
         flags: &["bind-address"],
         is_list: false,
-        is_valid: |value| value.parse::<IpAddr>().is_ok(),
+        is_valid: |value| value.is_empty() || value.trim().parse::<IpAddr>().is_ok(),
         kind: "an IP address",
         advice: "write an IP address, such as 0.0.0.0",
     },
@@ -101,11 +101,12 @@ const LONGEST_WAIT: f64 = 120.0;
 
 /// The first flag whose value ends the program.
 pub(super) fn refused(workload: &Workload) -> Option<Hindrance> {
-    let is_of_framework = ["cloud-provider", "leader-elect"].iter().any(|flag| workload.flag(flag).is_some());
-    if workload.role != Role::Ccm || !is_of_framework {
+    // Its sidecars have flags of their own.
+    let (_, program) = workload.program()?;
+    if workload.role != Role::Ccm {
         return None;
     }
-    let known = |name: &str| workload.flag(name).filter(|(value, _)| is_plain(value));
+    let known = |name: &str| program.flag(name).filter(|(value, _)| is_plain(value));
     let exits = |words: String, place, advice: &str| {
         Some(Hindrance::new(Stage::Work, format!("the process exits, as {words}"), place, advice.to_owned()))
     };
@@ -120,7 +121,7 @@ pub(super) fn refused(workload: &Workload) -> Option<Hindrance> {
     }
     let number =
         |name: &str| known(name).and_then(|(value, place)| Some((value.parse::<i64>().ok()?, place)));
-    let of_webhooks = if workload.flag("webhook-secure-port").is_some() {
+    let of_webhooks = if program.flag("webhook-secure-port").is_some() {
         number("webhook-secure-port").map(|(port, _)| port)
     } else {
         Some(OF_WEBHOOKS)
@@ -138,11 +139,6 @@ pub(super) fn refused(workload: &Workload) -> Option<Hindrance> {
             "it waits at least {wait} s after the start of each controller, and initialises Nodes only after the last one"
         );
         let advice = String::from("remove --controller-start-interval");
-        return Some(Hindrance::new(Stage::Work, words, place, advice));
-    }
-    if let Some((workers, place)) = number("concurrent-node-syncs").filter(|(workers, _)| *workers <= 0) {
-        let words = format!("with --concurrent-node-syncs={workers} no worker initialises Nodes");
-        let advice = String::from("set --concurrent-node-syncs to 1 or more");
         return Some(Hindrance::new(Stage::Work, words, place, advice));
     }
     let unlimited =

@@ -57,9 +57,8 @@ pub(super) fn refused_arguments(objects: &Objects, workload: &Workload) -> Optio
                 return exits(words, "define the variable, or remove the argument");
             }
             if let Some(level) = verbosity(argument).filter(|level| level.parse::<i32>().is_err()) {
-                let words =
-                    format!("the process exits, as '{level}' in the argument '{argument}' is not a whole number");
-                return exits(words, "write -v=2");
+                let words = format!("the process exits, as '{argument}' is one argument with a blank in it");
+                return exits(words, &format!("write -v={}", level.trim()));
             }
             let (name, value) = argument.strip_prefix("--")?.split_once('=')?;
             // A variable that the manifests do not show may have any value; an escaped one has none.

@@ -1,4 +1,4 @@
-//! Values of flags as programs in Go read them.
+//! Values of flags: what programs in Go take for true or false, and which values are known.
 
 /// The spellings of truth values in Go (`strconv.ParseBool`).
 pub(super) const TRUTHS: &[&str] =

@@ -127,8 +127,8 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
     }
     let of_all = |key: &str| spec.at(&["securityContext", key]).filter(|node| !node.is_null());
     if let Some(group) = of_all("runAsGroup").filter(|_| of_all("runAsUser").is_none()) {
-        // `generateUserString` of containerd, `setupContainerUser` of CRI-O.
-        let words = "the container runtime refuses a runAsGroup for the whole Pod without a runAsUser";
+        // The kubelet passes both to the sandbox (`generateUserString` of containerd).
+        let words = "containerd refuses a runAsGroup for the whole Pod without a runAsUser";
         all.push(Hindrance::new(
             Stage::Start,
             words.to_owned(),
@@ -136,7 +136,7 @@ pub(super) fn read(object: &Object, kind: WorkloadKind, spec: &Node) -> Vec<Hind
             String::from("add runAsUser next to it, or move runAsGroup to the containers"),
         ));
     }
-    for container in each_container(spec) {
+    for container in decisive(spec) {
         let folder = container.get("workingDir").and_then(|node| Some((node, node.text()?)));
         let is_relative = |folder: &str| !folder.is_empty() && !folder.starts_with('/') && is_plain(folder);
         if let Some((node, folder)) = folder.filter(|(_, folder)| is_relative(folder)) {
@@ -181,6 +181,24 @@ pub(super) fn each_container(spec: &Node) -> impl Iterator<Item = &Node> {
     ["initContainers", "containers"]
         .into_iter()
         .flat_map(|list| spec.get(list).map(Node::items).unwrap_or_default())
+}
+
+/// Whether a flag is in the command line of a container, also in a shell script.
+pub(super) fn has_flag(container: &Node, flag: &str) -> bool {
+    let texts = ["command", "args"].into_iter().filter_map(|list| container.get(list)).flat_map(Node::texts);
+    let is_it = |word: &str| word.trim_matches(['"', '\'']).split('=').next() == Some(flag);
+    texts.into_iter().any(|text| text.split_whitespace().any(is_it))
+}
+
+/// Init containers, and the containers that run the CCM, or all if that is not known. Another one that cannot start does not
+/// keep them from starting (`SyncPod`).
+pub(super) fn decisive(spec: &Node) -> impl Iterator<Item = &Node> {
+    let items = |list: &str| spec.get(list).map(Node::items).unwrap_or_default();
+    let (inits, main) = (items("initContainers"), items("containers"));
+    let flag = ["--cloud-provider", "--leader-elect"]
+        .into_iter()
+        .find(|flag| main.iter().any(|container| has_flag(container, flag)));
+    inits.iter().chain(main.iter().filter(move |own| flag.is_none_or(|flag| has_flag(own, flag))))
 }
 
 /// The user of a container, and whether it may not be root. The container's setting overrides the Pod's.

@@ -1,7 +1,7 @@
 //! Mounts below the folder of another mount: a container runtime has to create the inner folder first.
 
-use super::hindrance::{Hindrance, each_container};
-use super::outside::{Condition, is_of_framework};
+use super::hindrance::{Hindrance, decisive};
+use super::outside::Condition;
 use super::refs::Stage;
 use crate::manifest::{Node, Object};
 
@@ -15,13 +15,7 @@ const OF_KUBEADM: [(&str, &[&str]); 2] =
 pub(super) fn below_read_only(object: &Object, spec: &Node) -> (Vec<Hindrance>, Vec<Condition>) {
     let (mut hindrances, mut conditions) = (Vec::new(), Vec::new());
     let volumes = spec.get("volumes").map(Node::items).unwrap_or_default();
-    let main = spec.get("containers").map(Node::items).unwrap_or_default();
-    let has_program = main.iter().any(is_of_framework);
-    // A container that does not start does not keep others from starting, except for those before them.
-    let matters = |container: &&Node| {
-        !has_program || is_of_framework(container) || !main.iter().any(|own| std::ptr::eq(own, *container))
-    };
-    for container in each_container(spec).filter(matters) {
+    for container in decisive(spec) {
         let mounts = container.get("volumeMounts").map(Node::items).unwrap_or_default();
         for outer in mounts.iter().filter(|mount| mount.get("readOnly").and_then(Node::bool) == Some(true)) {
             let volume = volumes.iter().find(|volume| volume.text_at("name") == outer.text_at("name"));

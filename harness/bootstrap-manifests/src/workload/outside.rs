@@ -1,7 +1,7 @@
 //! What a boot depends on that manifests do not show: images, the size of Nodes, files on them.
 
 use super::duration::seconds;
-use super::hindrance::{each_container, identity, sysctl};
+use super::hindrance::{each_container, has_flag, identity, sysctl};
 use super::host_files::{has_known_folder, machines_with};
 use super::kind::WorkloadKind;
 use super::schedule::never_comes;
@@ -234,13 +234,6 @@ fn hook(conditions: &mut Conditions, container: &Node) {
 /// Whether a container runs a program of the framework.
 pub(super) fn is_of_framework(container: &Node) -> bool {
     ["--cloud-provider", "--leader-elect"].iter().any(|flag| has_flag(container, flag))
-}
-
-/// Whether a flag is in the command line of a container, also in a shell script.
-fn has_flag(container: &Node, flag: &str) -> bool {
-    let texts = ["command", "args"].into_iter().filter_map(|list| container.get(list)).flat_map(Node::texts);
-    let is_it = |word: &str| word.trim_matches(['"', '\'']).split('=').next() == Some(flag);
-    texts.into_iter().any(|text| text.split_whitespace().any(is_it))
 }
 
 fn amount(node: &Node) -> Option<i128> {

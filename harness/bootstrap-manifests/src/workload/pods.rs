@@ -164,6 +164,11 @@ impl Workload {
         all.find(|(_, container)| container.flag(flag).is_some())
     }
 
+    /// The container that runs a program of the framework, and its position in the list `containers`.
+    pub fn program(&self) -> Option<(usize, &Container)> {
+        self.container_with("cloud-provider").or_else(|| self.container_with("leader-elect"))
+    }
+
     /// Whether the manifest contains a command line.
     pub fn has_arguments(&self) -> bool {
         self.containers.iter().any(|container| !container.init && !container.arguments.is_empty())

@@ -173,7 +173,10 @@ impl DevSession<'_> {
         loop {
             // The next round could not be shown either.
             if let Some(broken) = output::broken() {
-                output::err(&format!("error: {}", broken.why));
+                // Other reasons are printed at the end of every command.
+                if broken.unread {
+                    output::err(&format!("error: {}", broken.why));
+                }
                 return ExitCode::from(exit::ENVIRONMENT);
             }
             match stopped {

@@ -1,6 +1,7 @@
 //! Variants about what the manifests do to Kubernetes' own components: their roles, and their share of the API server.
 
-use super::{base, behind, boot, deadlock};
+use super::{base, behind, boot, deadlock, judge};
+use bootstrap::{Outcome, Topology};
 
 /// The role of the scheduler with these rules.
 fn scheduler_role(rules: &str) -> String {
@@ -20,7 +21,6 @@ fn roles_of_kubernetes_that_the_manifests_replace() {
         ("with all that it needs", behind(&scheduler_role(&[leases, pods, binding].join(", ")))),
         ("with everything", behind(&scheduler_role("{apiGroups: ['*'], resources: ['*'], verbs: ['*']}"))),
         ("a role of another name", behind(&own)),
-        // Its controller creates Pods, not the scheduler.
         (
             "the role of a controller that has no part in it",
             behind(
@@ -28,6 +28,19 @@ fn roles_of_kubernetes_that_the_manifests_replace() {
             ),
         ),
     ]);
+    let labelled = scheduler_role("").replace("rules: []", "");
+    assert!(!labelled.contains("rules"), "{labelled}");
+    let bound = "apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRoleBinding\nmetadata: {name: own}\nroleRef: {apiGroup: \
+                 rbac.authorization.k8s.io, kind: ClusterRole, name: cluster-admin}\nsubjects: [{kind: User, name: \
+                 'system:kube-scheduler', apiGroup: rbac.authorization.k8s.io}]";
+    boot(&[
+        ("without the field", behind(&labelled)),
+        ("with another binding", behind(&format!("{}\n---\n{bound}", scheduler_role(leases)))),
+    ]);
+    // It comes too late for the CCM, but not for the Pods that come after the boot.
+    let late = format!("{}\n---\n{}\n", base(), scheduler_role(leases));
+    assert_eq!(judge(&late, Topology::SingleControlPlane).0, Outcome::Boots);
+    assert_eq!(judge(&late, Topology::ControlPlaneAndWorker).0, Outcome::Deadlock);
     deadlock(&[
         ("without bindings", behind(&scheduler_role(&[leases, pods].join(", ")))),
         ("without rules", behind(&scheduler_role(""))),
@@ -73,6 +86,17 @@ fn shares_of_the_api_server() {
             ),
         ),
         ("behind Kubernetes' own schema", share(&none, 950, ccm)),
+        (
+            "behind one that is about a part of its requests",
+            format!(
+                "{}\n---\n{}",
+                "apiVersion: flowcontrol.apiserver.k8s.io/v1\nkind: FlowSchema\nmetadata: {name: part}\nspec: \
+                 {priorityLevelConfiguration: {name: workload-high}, matchingPrecedence: 400, rules: [{subjects: [{kind: \
+                 ServiceAccount, serviceAccount: {namespace: kube-system, name: ccm}}], resourceRules: [{verbs: [get, list, \
+                 watch, update, patch], apiGroups: ['*'], resources: ['*'], clusterScope: true, namespaces: ['*']}]}]}",
+                share(&none, 500, ccm)
+            ),
+        ),
         ("for another account", share(&none, 500, &ccm.replace("name: ccm", "name: csi"))),
     ]);
     deadlock(&[

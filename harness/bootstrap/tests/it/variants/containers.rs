@@ -32,7 +32,15 @@ fn volumes() {
         ("a volume that was made by hand", claimed("", "2Gi")),
         ("one that is reserved for the claim that names it", reserved("own")),
     ]);
-    deadlock(&[("one that is reserved for another claim", reserved("other"))]);
+    let of_an_earlier_claim =
+        reserved("own").replace("name: own}, hostPath", "name: own, uid: 1-2}, hostPath");
+    deadlock(&[
+        (
+            "one that is reserved for another claim",
+            reserved("other").replace("storageClassName: 'other'", "storageClassName: ''"),
+        ),
+        ("one that is reserved for an earlier claim", of_an_earlier_claim),
+    ]);
     deadlock(&[
         ("a volume of another class", claimed("other", "2Gi")),
         ("a volume that is too small", claimed("", "1Mi")),
@@ -147,6 +155,24 @@ fn what_the_container_runtime_refuses() {
                 "securityContext: {runAsGroup: 0}",
             ),
         ),
+    ]);
+}
+
+#[test]
+fn sidecars_have_settings_of_their_own() {
+    let sidecar = |lines: &str| {
+        below(
+            &base(),
+            "      containers:\n",
+            6,
+            &format!(
+                "- {{name: own, image: 'example.test/proxy:v1', imagePullPolicy: IfNotPresent, {lines}}}"
+            ),
+        )
+    };
+    boot(&[
+        ("a relative folder", sidecar("workingDir: data")),
+        ("a name as an address", sidecar("args: [--bind-address=localhost, --tls-min-version=TLS1.2]")),
     ]);
 }
 

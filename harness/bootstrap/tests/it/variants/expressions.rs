@@ -33,7 +33,15 @@ fn limit_ranges_come_before_policies() {
             )
         )
     };
+    let requested =
+        "object.spec.containers.all(c, has(c.resources.requests) && 'cpu' in c.resources.requests)";
+    let own_limit = with("default: {memory: 128Mi}", requested).replacen(
+        "        imagePullPolicy: IfNotPresent\n",
+        "        imagePullPolicy: IfNotPresent\n        resources: {limits: {cpu: 200m, memory: 64Mi}}\n",
+        1,
+    );
     boot(&[
+        ("a limit of its own, which is its request", own_limit),
         ("a default limit", with("default: {cpu: 200m}", limited)),
         ("the most as the limit", with("max: {cpu: 500m}", limited)),
     ]);

@@ -21,6 +21,7 @@ fn values_that_end_the_program() {
         ("a burst", arguments(&["--kube-api-qps=50", "--kube-api-burst=60"])),
         ("two workers", argument("--concurrent-node-syncs=2")),
         ("an address", argument("--bind-address=127.0.0.1")),
+        ("an empty address", argument("--bind-address=")),
         ("a version of TLS", argument("--tls-min-version=VersionTLS13")),
         (
             "cipher suites",
@@ -42,7 +43,7 @@ fn values_that_end_the_program() {
         ("a version of TLS in other words", argument("--tls-min-version=TLS1.2")),
         ("cipher suites of OpenSSL", argument("--tls-cipher-suites=ECDHE-RSA-AES256-GCM-SHA384")),
         ("a feature gate without a value", argument("--feature-gates=ContextualLogging")),
-        ("a level in words", argument("'-v 4'")),
+        ("a level behind a blank", argument("'-v 4'")),
     ]);
 }
 

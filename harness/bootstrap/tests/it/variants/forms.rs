@@ -56,7 +56,15 @@ fn numbers_and_ends_of_documents() {
         ("three dots at the end", format!("{text}\n...\n")),
         ("more after three dots", format!("{text}\n...\nkind: Pod\n")),
     ]);
-    deadlock(&[("a fraction", user("1000.5"))]);
+    deadlock(&[
+        ("a fraction", user("1000.5")),
+        ("the account after three dots", {
+            let (account, rest) = text.split_once("---\n").expect("documents");
+            format!(
+                "kind: ConfigMap\napiVersion: v1\nmetadata: {{name: a, namespace: kube-system}}\n...\n{account}---\n{rest}"
+            )
+        }),
+    ]);
 }
 
 #[test]
