@@ -21,7 +21,7 @@ pub use bootstrap_manifests::cluster::{
 };
 pub use bootstrap_manifests::known::Assumed;
 pub use bootstrap_manifests::manifest::Source;
-pub use bootstrap_manifests::workload::{Effect, Taint, image_fault};
+pub use bootstrap_manifests::workload::{Controllers, Effect, Taint, image_fault};
 pub use cases::{Case, CaseLine, parse_cases};
 pub use check::{BootCondition, Cell};
 pub use cli::{BootstrapCommand, run};

@@ -212,3 +212,18 @@ fn say(code: u8, why: &str) -> u8 {
     output::err(&format!("error: {why}"));
     code
 }
+
+#[cfg(test)]
+mod tests {
+    use super::VARIABLES;
+
+    #[test]
+    fn the_variables_are_those_of_the_profiles() {
+        for (dialect, address, path, _) in VARIABLES.iter().filter(|(dialect, ..)| *dialect != "native") {
+            let file = format!("{}/../../fixtures/ccms/{dialect}/profile.yaml", env!("CARGO_MANIFEST_DIR"));
+            let profile = std::fs::read_to_string(&file).unwrap_or_else(|error| panic!("{file}: {error}"));
+            let line = format!("\n  {address}: ${{CLOUD_ENDPOINT}}{path}\n");
+            assert!(profile.contains(&line), "{file} lacks '{}'", line.trim());
+        }
+    }
+}

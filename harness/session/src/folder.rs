@@ -67,7 +67,7 @@ impl RunDir {
     pub fn create(run_id: &str) -> Result<RunDir, StateError> {
         let parent = std::env::temp_dir();
         if !parent.is_dir() {
-            let why = "there is no such folder; set TMPDIR to one, or remove that variable";
+            let why = "it does not exist; set TMPDIR to a folder that does, or remove that variable";
             let cause = std::io::Error::new(std::io::ErrorKind::NotFound, why);
             return Err(failing("using the folder for temporary files", &parent)(cause));
         }

@@ -3,6 +3,7 @@
 mod adoption;
 mod claims;
 mod container;
+mod controllers;
 mod duration;
 mod extract;
 mod fields;
@@ -31,6 +32,7 @@ mod token;
 mod variables;
 
 pub use container::{Container, fixed_image, image_fault};
+pub use controllers::Controllers;
 pub use duration::seconds;
 pub use extract::{class_of, preempts, workloads};
 pub use go_values::is_plain;

@@ -1,5 +1,6 @@
 //! Recognises which workload is the cloud controller manager, which the network plugin, and so on.
 
+use super::controllers::Controllers;
 use super::hindrance::Hindrance;
 use super::kind::{Role, WorkloadKind};
 use super::outside::Condition;
@@ -69,51 +70,19 @@ pub fn cloud_controllers(workloads: &[Workload]) -> (Vec<usize>, Option<CcmDoubt
     (found, doubt)
 }
 
-/// The controllers of the framework, by both of their names (`cloud-provider/names`).
-const OF_FRAMEWORK: &[&str] = &[
-    "cloud-node",
-    "cloud-node-controller",
-    "cloud-node-lifecycle",
-    "cloud-node-lifecycle-controller",
-    "node-ipam-controller",
-    "node-route-controller",
-    "nodeipam",
-    "route",
-    "service",
-    "service-lb-controller",
-];
-
-/// The names in a list flag, which is read like a line of CSV: what is in quotes is one name.
-fn names_of(list: &str) -> Vec<String> {
-    match list.strip_prefix('"').and_then(|list| list.strip_suffix('"')) {
-        Some(one) if !one.contains('"') => vec![one.to_owned()],
-        _ => list.split(',').map(|name| name.trim().to_owned()).collect(),
-    }
-}
-
 impl Workload {
-    /// The list of `--controllers`: a list flag that is given several times is one list.
-    pub fn controllers(&self) -> Option<(Vec<String>, Place)> {
+    /// The list of `--controllers`, and where it begins.
+    fn controllers(&self) -> Option<(Controllers, Place)> {
         let containers = self.containers.iter().filter(|container| !container.init);
         let all: Vec<(String, Place)> =
             containers.flat_map(|container| container.flags("controllers")).collect();
         let (_, place) = all.first()?.clone();
-        let names = all.iter().flat_map(|(list, _)| names_of(list));
-        Some((names.collect(), place))
+        Some((Controllers::of(all.iter().map(|(list, _)| list.as_str())), place))
     }
 
-    /// Whether a controller of the framework runs: the first entry that names it decides (`IsControllerEnabled`).
+    /// Whether a controller of the framework with one of these names runs.
     pub fn runs_controller(&self, names: &[&str]) -> bool {
-        let Some((list, _)) = self.controllers() else { return true };
-        for entry in &list {
-            if names.contains(&entry.as_str()) {
-                return true;
-            }
-            if entry.strip_prefix('-').is_some_and(|entry| names.contains(&entry)) {
-                return false;
-            }
-        }
-        list.iter().any(|entry| entry == "*")
+        self.controllers().is_none_or(|(controllers, _)| controllers.run(names))
     }
 
     /// An argument that contains several flags, or a flag and its value without `=`: no shell separates them.
@@ -144,9 +113,10 @@ impl Workload {
         if self.runs_controller(&["cloud-node", "cloud-node-controller"]) {
             return;
         }
-        let shown = list.join(",");
         let is_of_framework = ["cloud-provider", "leader-elect"].iter().any(|flag| self.flag(flag).is_some());
-        if let Some(several) = list.iter().find(|name| name.contains(',')).filter(|_| is_of_framework) {
+        if let Some(several) =
+            list.entries().iter().find(|name| name.contains(',')).filter(|_| is_of_framework)
+        {
             self.hindrances.push(Hindrance::new(
                 Stage::Work,
                 format!("the process exits, as '{several}' in quotes is one name, and no controller has it"),
@@ -155,19 +125,15 @@ impl Workload {
             ));
             return;
         }
-        let foreign = |name: &String| {
-            let bare = name.trim_start_matches('-');
-            bare != "*" && !bare.is_empty() && !OF_FRAMEWORK.contains(&bare)
-        };
-        let refused = list.iter().any(|name| name.starts_with("-cloud-node") && !name.contains("lifecycle"));
-        if list.iter().any(foreign) && !refused {
-            let words = format!("its program initialises Nodes with --controllers={shown}");
+        let stops = |name: &String| name.starts_with("-cloud-node") && !name.contains("lifecycle");
+        if !list.are_of_framework() && !list.entries().iter().any(stops) {
+            let words = format!("its program initialises Nodes with --controllers={list}");
             self.conditions.push(Condition { words, place });
             return;
         }
         self.hindrances.push(Hindrance::new(
             Stage::Initialisation,
-            format!("--controllers={shown} runs no cloud-node controller, which initialises Nodes"),
+            format!("--controllers={list} runs no cloud-node controller, which initialises Nodes"),
             place,
             String::from(
                 "add cloud-node to --controllers, or pass '--assume NodeManager/NAME' if another program initialises \
