@@ -38,8 +38,8 @@ pub use kind::available_image as available_kind_image;
 pub use leftovers::cleanup;
 pub use leftovers::{LeftBehind, Leftover, LeftoverKind, RemovalError, list_leftovers, remove_leftovers};
 pub use operation::{
-    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, PodNetwork, PodTraffic, PowerOp, SetupOp, Target,
-    WatchOp,
+    ApiReach, ContainerOp, KubeletOp, LinkOp, Operation, Part, PodNetwork, PodTraffic, PowerOp, SetupOp,
+    Target, WatchOp,
 };
 pub use record::{
     API_SERVER_PORT, About, CloudSite, ClusterRecord, Machine, Ownership, PodNetworkPlan, Role,

@@ -68,11 +68,27 @@ pub enum Operation<'a> {
     ApiServer(ApiReach<'a>),
     /// On the pod network of all machines at once. Kubelets notice within seconds.
     PodNetwork(&'a PodNetwork),
+    /// On the Kubernetes version of a part of the cluster.
+    Upgrade {
+        /// The part.
+        part: Part<'a>,
+        /// Its new minor version: 36 for Kubernetes 1.36.
+        minor: u32,
+    },
     /// Withholds pod CIDRs from new Nodes, or assigns them again, within a second also to Nodes that lack them.
     PodCidrs {
         /// Whether they are withheld.
         withheld: bool,
     },
+}
+
+/// A part of a cluster that has a version of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part<'a> {
+    /// API server, scheduler and controller manager. Connections of Pods to the API server end.
+    ControlPlane,
+    /// The kubelet of a machine, which starts at once and takes its Node over.
+    Kubelet(&'a Machine),
 }
 
 /// Operations on a kubelet.
@@ -211,6 +227,7 @@ impl Operation<'_> {
             Operation::ApiServer(_) => Facility::ApiControl,
             Operation::PodNetwork(_) => Facility::PodNetworkControl,
             Operation::PodCidrs { .. } => Facility::PodCidrControl,
+            Operation::Upgrade { .. } => Facility::VersionControl,
         }
     }
 }
@@ -270,6 +287,12 @@ impl fmt::Display for Operation<'_> {
             }
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting up the pod network"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("removing the pod network"),
+            Operation::Upgrade { part: Part::ControlPlane, minor } => {
+                write!(f, "moving the control plane to Kubernetes 1.{minor}")
+            }
+            Operation::Upgrade { part: Part::Kubelet(machine), minor } => {
+                write!(f, "moving the kubelet of {} to Kubernetes 1.{minor}", machine.name)
+            }
             Operation::PodCidrs { withheld: true } => f.write_str("withholding pod CIDRs"),
             Operation::PodCidrs { withheld: false } => f.write_str("allocating pod CIDRs again"),
         }

@@ -77,6 +77,11 @@ pub enum Isolation {
 pub enum Environment {
     /// It has two machines in addition to those of its control plane.
     TwoWorkers,
+    /// Its Kubernetes is behind that of the run, and it has two machines in addition to those of its control plane.
+    Earlier {
+        /// By how many minor versions.
+        minors: u32,
+    },
     /// Its kubelets report no addresses (`--node-ip`), and request their serving certificates from the cluster.
     ServingCertificates,
 }

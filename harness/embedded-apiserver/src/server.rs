@@ -261,6 +261,13 @@ impl Running {
         self.api.interruption.end();
     }
 
+    /// Serves another Kubernetes version from now on, and ends all watches of service accounts, like a server that was
+    /// replaced by a newer one.
+    pub fn set_version(&self, version: Version) {
+        self.api.set_version(version);
+        self.api.interruption.end();
+    }
+
     /// Faults of single requests of service accounts, which a test sets and clears.
     #[must_use]
     pub fn request_faults(&self) -> &RequestFaults {

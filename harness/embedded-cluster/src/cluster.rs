@@ -72,7 +72,7 @@ impl Cluster {
     pub async fn start(spec: ClusterSpec) -> Result<Cluster, StartError> {
         let minor = spec.kubernetes.minor();
         let config = Config {
-            version: embedded_apiserver::Version { minor, patch: spec.kubernetes.patch() },
+            version: spec.kubernetes.into(),
             service_networks: addresses::services(spec.families),
             ..Config::default()
         };
@@ -258,10 +258,9 @@ fn settings(
     server: &embedded_apiserver::Running,
     loopback: &addresses::Loopback,
 ) -> (Vec<MachineSpec>, Settings) {
-    let (minor, patch) = (spec.kubernetes.minor(), spec.kubernetes.patch());
     let settings = Settings {
-        kubernetes: embedded_controllers::KubernetesVersion { minor, patch },
-        nodes: machine::kubelets(&spec.machines, spec.families, minor, loopback.first),
+        kubernetes: spec.kubernetes.into(),
+        nodes: machine::kubelets(&spec.machines, spec.families, spec.kubernetes.minor(), loopback.first),
         controllers: spec.controllers,
         pod_cidrs: addresses::pods(spec.families, spec.machines.len()),
         programs: spec.programs,

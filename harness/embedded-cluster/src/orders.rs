@@ -1,6 +1,7 @@
 //! The orders that other processes can send to a cluster, as data: one line of JSON for each order.
 
 use crate::audit::{AuditEntry, AuditQuery};
+use crate::version::KubernetesVersion;
 use embedded_apiserver::{Partition, RequestFault, Running as Server};
 use embedded_controllers::{ContainerSignal, NoSuch, Nodes, PodNetwork, Pods};
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,18 @@ pub(crate) enum Order {
         name: String,
         /// The operation.
         operation: MachineOperation,
+    },
+    /// Replaces API server, scheduler and controllers by those of another version.
+    ReplaceControlPlane {
+        /// The new version.
+        version: KubernetesVersion,
+    },
+    /// Replaces the kubelet of a machine by that of another version.
+    ReplaceKubelet {
+        /// The name of the machine.
+        name: String,
+        /// The new version.
+        version: KubernetesVersion,
     },
     /// Replaces the pod network on all machines.
     PodNetwork {
@@ -171,6 +184,12 @@ impl Order {
                 MachineOperation::CutOff => nodes.cut_off(&name),
                 MachineOperation::Reconnect => nodes.reconnect(&name),
             },
+            Order::ReplaceControlPlane { version } => {
+                nodes.replace_control_plane(version.into());
+                server.set_version(version.into());
+                Ok(())
+            }
+            Order::ReplaceKubelet { name, version } => nodes.replace_kubelet(&name, version.into()),
             Order::PodNetwork { network } => {
                 nodes.set_network(network);
                 Ok(())
@@ -204,6 +223,8 @@ mod tests {
             PodNetwork::StartupTaint { key: "example.com/wait".to_owned(), waits_for_addresses: true };
         let orders = [
             Order::Machine { name: "node-0".to_owned(), operation: MachineOperation::CutOff },
+            Order::ReplaceControlPlane { version: KubernetesVersion::default() },
+            Order::ReplaceKubelet { name: "node-0".to_owned(), version: KubernetesVersion::default() },
             Order::PodNetwork { network },
             Order::Watches { operation: WatchOperation::Expire },
             Order::PodCidrs { withheld: true },

@@ -4,6 +4,7 @@
 
 use crate::audit::{AuditEntry, AuditQuery};
 use crate::orders::{MachineOperation, Order, OutOfReach, WatchOperation};
+use crate::version::KubernetesVersion;
 use embedded_apiserver::{RequestFault, RequestFaultState, Running as Server};
 use embedded_controllers::{ContainerSignal, Nodes, PodNetwork, Pods};
 use serde::de::DeserializeOwned;
@@ -66,6 +67,22 @@ impl Remote {
     /// The cluster is gone, or has no such machine.
     pub async fn machine(&self, name: &str, operation: MachineOperation) -> Result<(), RemoteError> {
         self.send(&Order::Machine { name: name.to_owned(), operation }).await
+    }
+
+    /// Replaces API server, scheduler and controllers by those of another version. The watches of service accounts end.
+    ///
+    /// # Errors
+    /// The cluster is gone.
+    pub async fn replace_control_plane(&self, version: KubernetesVersion) -> Result<(), RemoteError> {
+        self.send(&Order::ReplaceControlPlane { version }).await
+    }
+
+    /// Replaces the kubelet of a machine by that of another version, which starts at once.
+    ///
+    /// # Errors
+    /// The cluster is gone, or has no such machine.
+    pub async fn replace_kubelet(&self, name: &str, version: KubernetesVersion) -> Result<(), RemoteError> {
+        self.send(&Order::ReplaceKubelet { name: name.to_owned(), version }).await
     }
 
     /// Replaces the pod network of all machines.

@@ -1,5 +1,6 @@
 //! The versions of Kubernetes that a cluster can have.
 
+use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
@@ -7,7 +8,8 @@ use std::str::FromStr;
 const MINORS: std::ops::RangeInclusive<u32> = 20..=36;
 
 /// A version of Kubernetes that a cluster can have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub struct KubernetesVersion {
     minor: u32,
     patch: u32,
@@ -21,6 +23,17 @@ pub struct UnknownVersion {
 }
 
 impl KubernetesVersion {
+    /// The first minor version of Kubernetes 1 that a cluster can have.
+    pub const OLDEST_MINOR: u32 = *MINORS.start();
+
+    /// The newest known version of this minor, or that without patches; `None` if it is unknown.
+    #[must_use]
+    pub fn of_minor(minor: u32) -> Option<KubernetesVersion> {
+        let newest = KubernetesVersion::default();
+        let patch = if minor == newest.minor { newest.patch } else { 0 };
+        MINORS.contains(&minor).then_some(KubernetesVersion { minor, patch })
+    }
+
     /// The minor version: 36 of v1.36.2.
     #[must_use]
     pub fn minor(self) -> u32 {
@@ -45,6 +58,34 @@ impl Default for KubernetesVersion {
 impl fmt::Display for KubernetesVersion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "v1.{}.{}", self.minor, self.patch)
+    }
+}
+
+impl TryFrom<String> for KubernetesVersion {
+    type Error = UnknownVersion;
+
+    fn try_from(text: String) -> Result<KubernetesVersion, UnknownVersion> {
+        text.parse()
+    }
+}
+
+impl From<KubernetesVersion> for String {
+    fn from(version: KubernetesVersion) -> String {
+        version.to_string()
+    }
+}
+
+impl From<KubernetesVersion> for embedded_apiserver::Version {
+    fn from(KubernetesVersion { minor, patch }: KubernetesVersion) -> embedded_apiserver::Version {
+        embedded_apiserver::Version { minor, patch }
+    }
+}
+
+impl From<KubernetesVersion> for embedded_controllers::KubernetesVersion {
+    fn from(
+        KubernetesVersion { minor, patch }: KubernetesVersion,
+    ) -> embedded_controllers::KubernetesVersion {
+        embedded_controllers::KubernetesVersion { minor, patch }
     }
 }
 

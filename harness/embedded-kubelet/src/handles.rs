@@ -15,7 +15,7 @@ use crate::pods::shared::Shared;
 use embedded_runtime::cache::Key;
 use embedded_runtime::clients::Clients;
 use embedded_runtime::context::ControllerContext;
-use embedded_runtime::settings::{NodeSpec, PodNetwork};
+use embedded_runtime::settings::{KubernetesVersion, NodeSpec, PodNetwork};
 
 /// The reason why an operation on a machine or Pod is impossible.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -76,7 +76,7 @@ impl Nodes {
     /// # Errors
     /// When this machine has no folder for the files of Pods.
     pub async fn new(clients: Clients, world: &Arc<ControllerContext>) -> Result<Nodes, PodsError> {
-        let fleet = Arc::new(Fleet::new(clients));
+        let fleet = Arc::new(Fleet::new(clients, world.settings.kubernetes));
         let kubelets = KubeletLoop::new(world.clone(), fleet.clone());
         let pods = Shared::new(world.clone(), fleet.clone()).await?;
         Ok(Nodes { fleet, kubelets, pods })
@@ -170,6 +170,22 @@ impl Nodes {
     pub fn restart_kubelet(&self, name: &str) -> Result<(), NoSuch> {
         self.stop_kubelet(name)?;
         self.start_kubelet(name)
+    }
+
+    /// Replaces a machine's kubelet by that of another version, which starts at once and takes the Node over. Programs keep
+    /// running.
+    ///
+    /// # Errors
+    /// When there is no such machine.
+    pub fn replace_kubelet(&self, name: &str, version: KubernetesVersion) -> Result<(), NoSuch> {
+        self.stop_kubelet(name)?;
+        self.change(name, |state| state.kubelet = version)?;
+        self.start_kubelet(name)
+    }
+
+    /// Replaces scheduler and controllers by those of another version.
+    pub fn replace_control_plane(&self, version: KubernetesVersion) {
+        self.pods.world.set_control_plane(version);
     }
 
     /// Freezes a machine: nothing on it runs, and nothing ends.

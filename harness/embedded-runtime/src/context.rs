@@ -18,7 +18,7 @@ use kube::{Api, Client};
 use crate::cache::{Cache, Key};
 use crate::clients::Clients;
 use crate::events::Recorder;
-use crate::settings::{PodNetwork, Settings};
+use crate::settings::{KubernetesVersion, PodNetwork, Settings};
 use crate::tasks::Tasks;
 
 /// The shared part of a running set of controllers.
@@ -27,6 +27,8 @@ pub struct ControllerContext {
     pub clients: Clients,
     /// The settings of the cluster.
     pub settings: Settings,
+    /// The current version of the control plane.
+    control_plane: RwLock<KubernetesVersion>,
     /// The current pod network.
     network: RwLock<PodNetwork>,
     /// Whether new Nodes currently get no pod ranges.
@@ -88,6 +90,7 @@ impl ControllerContext {
         });
         Arc::new(ControllerContext {
             clients,
+            control_plane: RwLock::new(settings.kubernetes),
             network: RwLock::new(settings.network.clone()),
             withholds_pod_cidrs: AtomicBool::new(false),
             settings,
@@ -118,6 +121,16 @@ impl ControllerContext {
     /// The controller manager's client.
     pub fn client(&self) -> Client {
         self.clients.controller_manager.clone()
+    }
+
+    /// The current version of the scheduler and the controllers; kubelets have their own.
+    pub fn control_plane(&self) -> KubernetesVersion {
+        *self.control_plane.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Replaces the version of the scheduler and the controllers.
+    pub fn set_control_plane(&self, version: KubernetesVersion) {
+        *self.control_plane.write().unwrap_or_else(PoisonError::into_inner) = version;
     }
 
     /// The current pod network.

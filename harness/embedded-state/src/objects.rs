@@ -89,7 +89,7 @@ impl Api {
             uid,
             suffix: &suffix(),
             allocator: &mut allocator,
-            minor: self.version.minor,
+            minor: self.version().minor,
             dry_run,
         })
     }

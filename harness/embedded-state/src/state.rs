@@ -1,7 +1,7 @@
 //! The state of one API server: the objects, access rights, and the clock.
 
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
 use embedded_objects::kinds::{self, Kind};
 use embedded_semantics::alloc::Allocator;
@@ -39,8 +39,7 @@ pub struct Api {
     pub signer: Signer,
     /// The log of every request.
     pub audit: Audit,
-    /// The Kubernetes version that is served.
-    pub version: Version,
+    version: RwLock<Version>,
     /// The address that the server listens on.
     pub address: SocketAddr,
     /// Becomes true when the server stops; watches end then.
@@ -84,7 +83,7 @@ impl Api {
             authority,
             signer,
             audit: Audit::default(),
-            version,
+            version: RwLock::new(version),
             address,
             closing,
             interruption: Interruption::default(),
@@ -98,6 +97,17 @@ impl Api {
             roles: rbac::Current::default(),
             node_rules: crate::policy::rules_of("system:node"),
         }
+    }
+
+    /// The Kubernetes version that is served.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        *self.version.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Serves another version from now on.
+    pub fn set_version(&self, version: Version) {
+        *self.version.write().unwrap_or_else(PoisonError::into_inner) = version;
     }
 
     /// The kind that is served with this group, version and plural name.

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 /// A version of Kubernetes.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Version {
     /// The minor version: 36 of 1.36.2.
     pub minor: u32,

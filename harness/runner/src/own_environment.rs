@@ -3,7 +3,7 @@
 use super::ready_environment::{is_trouble, leave_after, say_kept};
 use harness_clouds::Settings;
 use harness_clusters::{Lifetime, Role, facts, planned_machines};
-use harness_config::{NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
+use harness_config::{Kubernetes, NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
 use harness_core::check::{Environment as Wanted, Facility, chain};
 use harness_core::events::Events;
 use harness_core::ledger::{Entry, INTERRUPTED, Outcome};
@@ -27,11 +27,15 @@ fn lane_of(session: &Session) -> u32 {
     FIRST_OWN_LANE + session.events().lane().unwrap_or_default()
 }
 
-/// The plan of the run, changed to the cluster that a check needs.
-fn wanted(plan: RunPlan, environment: Option<Wanted>) -> RunPlan {
+/// The plan of the run on Kubernetes 1.`minor`, changed to the cluster that a check needs.
+fn wanted(plan: RunPlan, environment: Option<Wanted>, minor: u32) -> RunPlan {
     let cluster = plan.cluster.clone().with(|own| match environment {
         None => {}
         Some(Wanted::TwoWorkers) => own.topology = of_two_workers(own),
+        Some(Wanted::Earlier { minors }) => {
+            own.topology = of_two_workers(own);
+            own.kubernetes = Kubernetes::Version { minor: minor.saturating_sub(minors), patch: None };
+        }
         Some(Wanted::ServingCertificates) => {
             (own.node_ip, own.serving) = (NodeIp::Dropped, ServingCertificates::Requested);
         }
@@ -73,7 +77,7 @@ pub(super) async fn judge_apart(
     entry: &mut Entry,
     judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
 ) {
-    let plan = Arc::new(wanted(session.plan().clone(), environment));
+    let plan = Arc::new(wanted(session.plan().clone(), environment, session.state().served_minor));
     let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
     let judged = async {
         let without_stages = events_of(session).without_stages();
@@ -111,7 +115,7 @@ mod tests {
         let cluster = asked.cluster.clone().settled(BackendKind::Embedded);
         let single = asked.on(cluster);
         let topology = |plan: &RunPlan| plan.cluster.desired().own().map(|own| own.topology.clone());
-        let on_several_machines = |plan| wanted(plan, Some(Wanted::TwoWorkers));
+        let on_several_machines = |plan| wanted(plan, Some(Wanted::TwoWorkers), 36);
         assert_eq!(topology(&single), Some(Topology::Single));
         assert_eq!(topology(&on_several_machines(single.clone())), Some(Topology::ThreeNode));
         let five = "kind: Cluster\napiVersion: kind.x-k8s.io/v1alpha4\n\
@@ -124,11 +128,21 @@ mod tests {
     }
 
     #[test]
+    fn an_earlier_one_has_the_version_before_that_of_the_run() {
+        let run = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = run.cluster.clone().settled(BackendKind::Embedded);
+        let own = wanted(run.on(cluster), Some(Wanted::Earlier { minors: 3 }), 35);
+        let own = own.cluster.desired().own().expect("a cluster of its own");
+        assert_eq!(own.kubernetes, Kubernetes::Version { minor: 32, patch: None });
+        assert_eq!(own.topology, Topology::ThreeNode);
+    }
+
+    #[test]
     fn one_for_serving_certificates_has_the_machines_of_the_run() {
         let run = plan(&Source::Defaults, RunFile::default()).expect("a plan");
         let cluster = run.cluster.clone().settled(BackendKind::Embedded);
         let run = run.on(cluster);
-        let own = wanted(run.clone(), Some(Wanted::ServingCertificates));
+        let own = wanted(run.clone(), Some(Wanted::ServingCertificates), 36);
         let (run, own) = (run.cluster.desired().own(), own.cluster.desired().own());
         let asked = own.map(|own| (own.node_ip, own.serving));
         assert_eq!(asked, Some((NodeIp::Dropped, ServingCertificates::Requested)));

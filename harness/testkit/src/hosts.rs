@@ -197,6 +197,11 @@ impl CheckCx {
         self.limits().failover_of(self.session.plan().profile.lease_timing)
     }
 
+    /// How long a leader of the CCM as shipped tries to renew its Lease before it exits.
+    pub fn renews_as_shipped(&self) -> Duration {
+        self.session.plan().profile.lease_timing.renew_deadline
+    }
+
     fn pods_as_shipped(&self) -> Vec<Arc<Pod>> {
         self.session.ccm().pods(Form::AsShipped)
     }

@@ -56,6 +56,7 @@ mod tried;
 mod undo;
 mod undo_steps;
 mod unmet_faults;
+mod versions;
 mod watches;
 mod whole_run;
 
@@ -94,6 +95,7 @@ pub use subject::{Subject, Wait};
 pub use trial::Trial;
 pub use tried::{Tried, has_ended, is_up, keeps_running, refuses, unless_it_ends};
 pub use undo_steps::UndoStep;
+pub use versions::OwnMachine;
 pub use watches::Interruption;
 pub use whole_run::{Ends, LeftObjects, Leftovers, OwnNodes, all_stay, as_before, none};
 

@@ -13,13 +13,13 @@ pub use crate::matchers::{
 };
 pub use crate::{
     Account, Barrier, Calls, Check, CheckCx, Destination, EventsOf, Fault, FaultPlan, Frozen, Grant, Lease,
-    Loss, Machine, MachinePlan, Node, NodePlan, Reader, Ready, Replica, Right, Rollout, SecurePort, StepDown,
-    Subject, Suite, Trial, Tried, address, all_stay, answers, as_before, begun, callers, can_be_read,
-    departs, ends, failing, has_ended, has_no_route, held, holder_of, is_back, is_placed, is_unplaced, is_up,
-    keeps_route, keeps_running, leads_to, machine, met_by, no_calls, none, nothing_lost, refused, refuses,
-    reported_only_by, rolled_out, runs, runs_on_two_machines, serves, shows, shows_nothing, some_calls,
-    started, stays_up, still_runs, taint, taken_over, tells, tells_by, tells_of, transitions_of,
-    uninitialised, uninitialized, unless_it_ends, warns,
+    Loss, Machine, MachinePlan, Node, NodePlan, OwnMachine, Reader, Ready, Replica, Right, Rollout,
+    SecurePort, StepDown, Subject, Suite, Trial, Tried, address, all_stay, answers, as_before, begun,
+    callers, can_be_read, departs, ends, failing, has_ended, has_no_route, held, holder_of, is_back,
+    is_placed, is_unplaced, is_up, keeps_route, keeps_running, leads_to, machine, met_by, no_calls, none,
+    nothing_lost, refused, refuses, reported_only_by, rolled_out, runs, runs_on_two_machines, serves, shows,
+    shows_nothing, some_calls, started, stays_up, still_runs, taint, taken_over, tells, tells_by, tells_of,
+    transitions_of, uninitialised, uninitialized, unless_it_ends, warns,
 };
 pub use harness_core::check::{
     Blocker, Body, Capability, CheckError, CheckId, Environment, Facility, Party, SubjectName, Verdict,

@@ -7,7 +7,7 @@ use crate::audit::{Asked, AuditQuery};
 use crate::backend::{ApiFaults, Backend, BackendEntry, Facts, Fidelity, Lifetime, Machines, Runs};
 use crate::error::ClusterError;
 use crate::operation::{
-    ApiReach, ContainerOp, KubeletOp, Operation, PodNetwork, PodTraffic, PowerOp, WatchOp,
+    ApiReach, ContainerOp, KubeletOp, Operation, Part, PodNetwork, PodTraffic, PowerOp, WatchOp,
 };
 use crate::record::{About, CloudSite, ClusterRecord, Ownership};
 use crate::spec::{ClusterSpec, ProgramImage, Purpose};
@@ -43,7 +43,11 @@ const FACILITIES: &[Facility] = &[
     Facility::AuditLog,
     Facility::ApiControl,
     Facility::CloudName,
+    Facility::VersionControl,
 ];
+
+/// How many minor versions behind that of the run a cluster can be.
+const BEHIND: u32 = 3;
 
 pub(crate) const BACKEND: BackendEntry = BackendEntry {
     facts: Facts {
@@ -173,7 +177,11 @@ impl Embedded {
         let own = EmbeddedRecord { socket };
         // Without their own files, programs share the name resolution of this machine.
         let named = running.cluster.pods().have_namespaces();
-        let possible = |facility: &Facility| named || *facility != Facility::CloudName;
+        let possible = |facility: &Facility| match facility {
+            Facility::CloudName => named,
+            Facility::VersionControl => kubernetes.minor() >= KubernetesVersion::OLDEST_MINOR + BEHIND,
+            _ => true,
+        };
         Ok(ClusterRecord {
             backend: BackendKind::Embedded,
             name: spec.name(),
@@ -334,6 +342,16 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
                 PodNetwork::Present(_) => embedded_cluster::PodNetwork::Independent,
             };
             remote.set_network(network).await
+        }
+        Operation::Upgrade { part, minor } => {
+            let version = KubernetesVersion::of_minor(minor).ok_or_else(|| ClusterError::NotObservable {
+                what: operation.to_string(),
+                why: "the embedded cluster does not know this version".to_owned(),
+            })?;
+            match part {
+                Part::ControlPlane => remote.replace_control_plane(version).await,
+                Part::Kubelet(machine) => remote.replace_kubelet(&machine.name, version).await,
+            }
         }
         Operation::PodCidrs { withheld } => remote.withhold_pod_cidrs(withheld).await,
     };

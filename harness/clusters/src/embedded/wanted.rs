@@ -17,9 +17,10 @@ pub(super) fn version(wanted: &Kubernetes) -> Result<KubernetesVersion, String> 
         Kubernetes::Newest => Ok(KubernetesVersion::default()),
         Kubernetes::Image(image) => Err(format!("{image} is a node image, which only kind can use")),
         Kubernetes::Version { minor, patch } => {
-            let newest = KubernetesVersion::default();
-            let patch = patch.unwrap_or(if *minor == newest.minor() { newest.patch() } else { 0 });
-            let text = format!("1.{minor}.{patch}");
+            let text = match (patch, KubernetesVersion::of_minor(*minor)) {
+                (None, Some(known)) => known.to_string(),
+                (patch, _) => format!("1.{minor}.{}", patch.unwrap_or_default()),
+            };
             text.parse().map_err(|error: embedded_cluster::UnknownVersion| error.to_string())
         }
     }

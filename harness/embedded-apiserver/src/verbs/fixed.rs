@@ -41,7 +41,7 @@ fn known(call: &Call, path: &str) -> Option<Outcome> {
         Ok(Reply { code: 200, content, warnings: Vec::new() })
     };
     Some(match path {
-        "/version" => json(call.api.version.info()),
+        "/version" => json(call.api.version().info()),
         "/openapi/v2" | "/openapi/v3" => openapi::answer(call, path),
         "/openid/v1/jwks" => json(call.api.signer.key_set()),
         "/.well-known/openid-configuration" => json(json!({

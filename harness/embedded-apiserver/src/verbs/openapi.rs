@@ -96,7 +96,7 @@ fn document<'a>(call: &Call, kinds: impl Iterator<Item = &'a Kind>, version: Ver
             paths[path.as_str()][method] = operation(action, &gvk, version);
         }
     }
-    let info = json!({"title": "Kubernetes", "version": call.api.version.info()["gitVersion"]});
+    let info = json!({"title": "Kubernetes", "version": call.api.version().info()["gitVersion"]});
     match version {
         Version::Two => json!({"swagger": "2.0", "info": info, "paths": paths, "definitions": schemas}),
         Version::Three => json!({

@@ -2,8 +2,8 @@
 
 use crate::wait;
 use embedded_cluster::{
-    AuditQuery, Cluster, ClusterSpec, ContainerSignal, MachineOperation, OutOfReach, PodNetwork, Power,
-    Remote, RemoteError, User,
+    AuditQuery, Cluster, ClusterSpec, ContainerSignal, KubernetesVersion, MachineOperation, OutOfReach,
+    PodNetwork, Power, Remote, RemoteError, User,
 };
 use k8s_openapi::api::core::v1::Node;
 use kube::Api;
@@ -40,6 +40,41 @@ async fn orders_are_carried_out_or_refused_and_a_cluster_that_is_gone_is_named()
     cluster.stop().await;
     let error = remote.machine("node-0", MachineOperation::Freeze).await.expect_err("nothing listens there");
     assert!(matches!(&error, RemoteError::Gone { socket: named, .. } if *named == socket), "{error:?}");
+}
+
+#[tokio::test]
+async fn control_plane_and_kubelets_are_replaced_by_those_of_other_versions() {
+    let version = |text: &str| text.parse::<KubernetesVersion>().expect("a version");
+    let spec = ClusterSpec { kubernetes: version("1.33"), ..ClusterSpec::of_nodes(2) };
+    let cluster = Cluster::start(spec).await.expect("a cluster");
+    let folder = tempfile::tempdir().expect("a folder");
+    let socket = folder.path().join("socket");
+    let _serving = cluster.serve(&socket).expect("a socket");
+    let remote = Remote::new(&socket);
+    let served = async || cluster.client().apiserver_version().await.map(|info| info.git_version);
+    let nodes: Api<Node> = Api::all(cluster.client());
+    let kubelet = |node: &Node| Some(node.status.as_ref()?.node_info.as_ref()?.kubelet_version.clone());
+    assert_eq!(served().await.expect("an answer"), "v1.33.0");
+
+    remote.replace_control_plane(version("1.34")).await.expect("replaced");
+    assert_eq!(served().await.expect("an answer"), "v1.34.0");
+    let before = nodes.get("node-0").await.expect("a Node");
+    assert_eq!(kubelet(&before).as_deref(), Some("v1.33.0"), "kubelets keep their version");
+
+    remote.replace_kubelet("node-0", version("1.34")).await.expect("replaced");
+    let after = wait(&nodes, "node-0", "the new kubelet reports its version", |node| {
+        kubelet(node).as_deref() == Some("v1.34.0")
+    })
+    .await;
+    assert_eq!(after.metadata.uid, before.metadata.uid, "it takes its Node over");
+    let taints = |node: &Node| node.spec.as_ref().and_then(|spec| spec.taints.clone());
+    assert_eq!(taints(&after), taints(&before));
+    let other = nodes.get("node-1").await.expect("a Node");
+    assert_eq!(kubelet(&other).as_deref(), Some("v1.33.0"), "the others stay as they are");
+
+    let error = remote.replace_kubelet("nobody", version("1.34")).await.expect_err("no such machine");
+    assert!(matches!(&error, RemoteError::Refused { why } if why.contains("nobody")), "{error:?}");
+    cluster.stop().await;
 }
 
 #[tokio::test]

@@ -198,7 +198,7 @@ impl Scheduler {
                 let never =
                     pod.spec.as_ref().and_then(|spec| spec.preemption_policy.as_deref()) == Some("Never");
                 let preemption = if never { Preemption::Never } else { Preemption::LowerPriority };
-                let message = words::message(&refusals, preemption, self.world.settings.kubernetes);
+                let message = words::message(&refusals, preemption, self.world.control_plane());
                 self.waiting
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
@@ -249,7 +249,7 @@ impl Scheduler {
                 .filter(|said| said.status == "False")
                 .and_then(|said| said.last_transition_time.as_ref())
                 .map_or_else(|| Timestamp::now().to_string(), |time| time.0.to_string());
-            let generation = pod.metadata.generation.filter(|_| self.world.settings.kubernetes.minor >= 34);
+            let generation = pod.metadata.generation.filter(|_| self.world.control_plane().minor >= 34);
             let status = json!({"conditions": [{
                 "observedGeneration": generation,
                 "type": "PodScheduled",

@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use embedded_runtime::clients::Clients;
-use embedded_runtime::settings::NodeSpec;
+use embedded_runtime::settings::{KubernetesVersion, NodeSpec};
 
 /// The loopback address of the first machine; the others follow.
 const FIRST_LOOPBACK: Ipv4Addr = Ipv4Addr::new(127, 16, 0, 1);
@@ -34,6 +34,8 @@ pub struct MachineState {
     pub kubelet_runs: bool,
     /// Whether it is cut off from the API server.
     pub cut_off: bool,
+    /// The version of its kubelet.
+    pub kubelet: KubernetesVersion,
     /// Its address on this computer.
     pub loopback: Ipv4Addr,
 }
@@ -76,12 +78,14 @@ struct Machines {
 /// All machines.
 pub(crate) struct Fleet {
     clients: Clients,
+    /// The version of the kubelets of new machines.
+    kubelets: KubernetesVersion,
     machines: RwLock<Machines>,
 }
 
 impl Fleet {
-    pub(crate) fn new(clients: Clients) -> Fleet {
-        Fleet { clients, machines: RwLock::new(Machines::default()) }
+    pub(crate) fn new(clients: Clients, kubelets: KubernetesVersion) -> Fleet {
+        Fleet { clients, kubelets, machines: RwLock::new(Machines::default()) }
     }
 
     /// Adds a machine with a running kubelet. `None` if there is already one with this name.
@@ -103,7 +107,13 @@ impl Fleet {
             }
         };
         spec.loopback = Some(loopback);
-        let state = MachineState { power: Power::On, kubelet_runs: true, cut_off: false, loopback };
+        let state = MachineState {
+            power: Power::On,
+            kubelet_runs: true,
+            cut_off: false,
+            kubelet: self.kubelets,
+            loopback,
+        };
         let name = spec.name.clone();
         let machine = Machine {
             spec: Arc::new(spec),
@@ -130,6 +140,11 @@ impl Fleet {
     /// The current state of a machine.
     pub(crate) fn state(&self, name: &str) -> Option<MachineState> {
         self.read(name, |machine| machine.state.clone())
+    }
+
+    /// The version of a machine's kubelet.
+    pub(crate) fn kubelet(&self, name: &str) -> KubernetesVersion {
+        self.read(name, |machine| machine.state.kubelet).unwrap_or(self.kubelets)
     }
 
     /// Whether a machine's kubelet works and reaches the API server.

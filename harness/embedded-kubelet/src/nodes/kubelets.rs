@@ -101,7 +101,7 @@ impl KubeletLoop {
     /// Returns when the status was posted: a new Node has it from the beginning.
     async fn register(&self, spec: &NodeSpec, client: &Client) -> Result<Option<Instant>, kube::Error> {
         let api: Api<Node> = writing::api(client);
-        let version = self.world.settings.kubernetes;
+        let version = self.fleet.kubelet(&spec.name);
         let known = self.world.node(&spec.name);
         let ready = node::network_ready(&self.world.network(), known.as_deref());
         let node = node::registration(spec, version, ready, Timestamp::now());
@@ -142,8 +142,9 @@ impl KubeletLoop {
         if unchanged && let Some(left) = left(heartbeat.status, settings.pace.status_report) {
             return Ok(left);
         }
+        let version = self.fleet.kubelet(&spec.name);
         let was_ready = node::is_ready(node);
-        let status = node::status(spec, settings.kubernetes, node.status.as_ref(), ready, Timestamp::now());
+        let status = node::status(spec, version, node.status.as_ref(), ready, Timestamp::now());
         let mut patch = json!({
             "conditions": status.conditions,
             "allocatable": status.allocatable,

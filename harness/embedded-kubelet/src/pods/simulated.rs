@@ -80,7 +80,7 @@ async fn look(shared: &Weak<Shared>, seen: &Mutex<HashMap<String, Instant>>, key
         return Ok(Next::After(left));
     }
     let snapshot = running(&pod, &node, host_network, &shared);
-    let minor = world.settings.kubernetes.minor;
+    let minor = shared.fleet.kubelet(&node_name).minor;
     let status = status::status(&pod, &snapshot, minor, Timestamp::now());
     match writing::patch_status(&api, &world.pods, &key.name, pod.uid(), status).await {
         Err(error) if writing::is_not_found(&error) => {}

@@ -38,7 +38,7 @@ impl Worker {
 
     /// Posts the status if it differs from the last one that was posted.
     pub(super) async fn post(&mut self) -> Result<(), kube::Error> {
-        let minor = self.shared.world.settings.kubernetes.minor;
+        let minor = self.shared.fleet.kubelet(&self.node).minor;
         let status = status::status(&self.pod, &self.snapshot(), minor, Timestamp::now());
         if self.posted.as_ref().is_some_and(|posted| same_but_times(posted, &status))
             && !self.was_overwritten(&status)

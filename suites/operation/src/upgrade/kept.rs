@@ -50,7 +50,7 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 /// What clients of a load balancer depend on: where it listens, for whom, and where it sends them.
-fn unchanged(before: &LoadBalancer) -> Matcher<Inventory> {
+pub(super) fn unchanged(before: &LoadBalancer) -> Matcher<Inventory> {
     let wanted = before.clone();
     no_other_than(before, "has the listeners, backends and source ranges from before", move |held| {
         held.load_balancers.iter().all(|lb| {
@@ -63,7 +63,7 @@ fn unchanged(before: &LoadBalancer) -> Matcher<Inventory> {
 }
 
 /// Creates a machine with a Node behind all load balancers.
-async fn has_a_backend(cx: &CheckCx) -> Verdict {
+pub(super) async fn has_a_backend(cx: &CheckCx) -> Verdict {
     let machine = cx.machine(machine("a")).await?;
     if cx.declares(Capability::Instances) {
         return cx.node(machine.node().backend()).await?.becomes(initialised()).await.map(drop);

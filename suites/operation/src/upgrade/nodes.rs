@@ -1,4 +1,4 @@
-//! An upgrade changes nothing about Nodes (contract UPG-03).
+//! An upgrade changes nothing about Nodes (contract UPG-03), and what a CCM has written on them, for other checks.
 
 use super::rollout::upgraded;
 use harness_testkit::prelude::*;
@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1 as core;
 use kube::ResourceExt;
 use std::collections::BTreeMap;
 use suites_common::joining::joined;
+use tokio::time::Instant;
 
 pub(super) const CHECKS: &[Check] = &[Check::of("UPG-03", |cx| Box::pin(keeps_nodes(cx)))
     .needs(&[Capability::Instances])
@@ -49,38 +50,50 @@ impl Written {
     }
 }
 
+/// A Node that the CCM has initialised, with what it has written there.
+pub(super) struct Initialised<'a> {
+    node: Node<'a>,
+    before: Written,
+}
+
+impl<'a> Initialised<'a> {
+    /// The Node as it is now.
+    pub(super) async fn now(node: Node<'a>) -> Result<Initialised<'a>, CheckError> {
+        let object = node.read(ReadSource::Origin).await?;
+        let object = object.ok_or_else(|| CheckError::Error("a Node of the check is gone".to_owned()))?;
+        Ok(Initialised { before: Written::on(&object), node })
+    }
+
+    /// Whether no version of the Node since then lacks anything of it.
+    pub(super) fn has_stayed_since(&self, since: Instant) -> Verdict {
+        let history = self.node.history()?;
+        let later = history.iter().filter(|version| version.at >= since);
+        let Some(lost) = later.into_iter().find_map(|version| self.before.lost_in(&version.object)) else {
+            return Ok(());
+        };
+        let id = self.before.provider_id.as_deref().unwrap_or("none");
+        let expected =
+            format!("in every version no taint, providerID {id}, and the addresses and labels from before");
+        Err(self.node.breaks("an upgrade leaves an initialised Node as it is", &expected, &lost))
+    }
+}
+
 async fn keeps_nodes(cx: &CheckCx) -> Verdict {
     cx.old_release().await?;
     let mut nodes = Vec::new();
     for suffix in ["a", "b"] {
         let (_, node) = joined(cx, machine(suffix)).await?;
         node.becomes(addressed()).await?;
-        nodes.push(node);
-    }
-    let mut before = Vec::new();
-    for node in &nodes {
-        let object = node.read(ReadSource::Origin).await?;
-        let object = object.ok_or_else(|| CheckError::Error("a Node of the check is gone".to_owned()))?;
-        before.push(Written::on(&object));
+        nodes.push(Initialised::now(node).await?);
     }
     let rollout = upgraded(cx).await?;
     // The node controllers of the new release have looked at each Node once.
     let window = cx.limits().life().max(cx.limits().status_period());
-    let present =
-        nodes.iter().map(async |node| node.keeps(present()).within(window).when("after the upgrade").await);
+    let present = nodes
+        .iter()
+        .map(async |one| one.node.keeps(present()).within(window).when("after the upgrade").await);
     futures::future::try_join_all(present).await?;
-    for (node, before) in nodes.iter().zip(&before) {
-        let history = node.history()?;
-        let later = history.iter().filter(|version| version.at >= rollout.at);
-        if let Some(lost) = later.into_iter().find_map(|version| before.lost_in(&version.object)) {
-            let id = before.provider_id.as_deref().unwrap_or("none");
-            let expected = format!(
-                "in every version no taint, providerID {id}, and the addresses and labels from before"
-            );
-            return Err(node.breaks("an upgrade leaves an initialised Node as it is", &expected, &lost));
-        }
-    }
-    Ok(())
+    nodes.iter().try_for_each(|one| one.has_stayed_since(rollout.at))
 }
 
 #[cfg(test)]
