@@ -73,6 +73,12 @@ pub fn facts(kind: BackendKind) -> &'static Facts {
     &entry(kind).facts
 }
 
+/// Whether a backend can create a cluster with this minor version of Kubernetes, or a part of one, without downloading
+/// anything.
+pub async fn has_version(kind: BackendKind, minor: u32) -> bool {
+    (entry(kind).has)(minor).await
+}
+
 /// A backend's requirements of this machine, each with whether it is met. Changes nothing.
 pub async fn requirements(kind: BackendKind) -> Vec<Requirement> {
     (entry(kind).requirements)().await

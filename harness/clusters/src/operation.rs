@@ -8,6 +8,7 @@ use k8s_openapi::api::core::v1::Pod;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::time::Duration;
 
 /// An operation on a machine, or on all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,8 +86,11 @@ pub enum Operation<'a> {
 /// A part of a cluster that has a version of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part<'a> {
-    /// API server, scheduler and controller manager. Connections of Pods to the API server end.
-    ControlPlane,
+    /// API server, scheduler and controller manager.
+    ControlPlane {
+        /// For how long Pods cannot reach the API server, if replacing it takes no time by itself.
+        away: Duration,
+    },
     /// The kubelet of a machine, which starts at once and takes its Node over.
     Kubelet(&'a Machine),
 }
@@ -287,7 +291,7 @@ impl fmt::Display for Operation<'_> {
             }
             Operation::PodNetwork(PodNetwork::Present(_)) => f.write_str("setting up the pod network"),
             Operation::PodNetwork(PodNetwork::Absent) => f.write_str("removing the pod network"),
-            Operation::Upgrade { part: Part::ControlPlane, minor } => {
+            Operation::Upgrade { part: Part::ControlPlane { .. }, minor } => {
                 write!(f, "moving the control plane to Kubernetes 1.{minor}")
             }
             Operation::Upgrade { part: Part::Kubelet(machine), minor } => {

@@ -2,11 +2,11 @@
 
 use super::ready_environment::{is_trouble, leave_after, say_kept};
 use harness_clouds::Settings;
-use harness_clusters::{Lifetime, Role, facts, planned_machines};
+use harness_clusters::{Lifetime, Role, facts, has_version, planned_machines};
 use harness_config::{Kubernetes, NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
 use harness_core::check::{Environment as Wanted, Facility, chain};
 use harness_core::events::Events;
-use harness_core::ledger::{Entry, INTERRUPTED, Outcome};
+use harness_core::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
 use harness_session::up::{Environment, Leave, Prepared};
 use harness_session::{Session, SessionError};
 use std::fs::File;
@@ -50,6 +50,22 @@ fn of_two_workers(own: &OwnCluster) -> Topology {
     if enough { own.topology.clone() } else { Topology::ThreeNode }
 }
 
+/// Why a cluster of an earlier version cannot move up to that of the run; `None` if it can. Nothing is downloaded for it.
+async fn lacks_versions(plan: &RunPlan, environment: Option<Wanted>, minor: u32) -> Option<String> {
+    let Some(Wanted::Earlier { minors }) = environment else { return None };
+    let backend = plan.cluster.backend();
+    for needed in minor.saturating_sub(minors)..=minor {
+        if !has_version(backend, needed).await {
+            return Some(format!(
+                "the cluster would begin with Kubernetes 1.{}, and there is no Kubernetes 1.{needed} for cluster \
+                 '{backend}' on this machine",
+                minor.saturating_sub(minors)
+            ));
+        }
+    }
+    None
+}
+
 /// How the environment is left after this outcome; one that lives in this process ends with its check.
 pub(super) fn leave_after_check(plan: &RunPlan, outcome: &Outcome) -> Leave {
     match facts(plan.cluster.backend()).lifetime {
@@ -77,6 +93,10 @@ pub(super) async fn judge_apart(
     entry: &mut Entry,
     judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
 ) {
+    if let Some(detail) = lacks_versions(session.plan(), environment, session.state().served_minor).await {
+        entry.outcome = Outcome::Skip { reason: SkipReason::NotDeclared, detail };
+        return;
+    }
     let plan = Arc::new(wanted(session.plan().clone(), environment, session.state().served_minor));
     let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
     let judged = async {
@@ -135,6 +155,18 @@ mod tests {
         let own = own.cluster.desired().own().expect("a cluster of its own");
         assert_eq!(own.kubernetes, Kubernetes::Version { minor: 32, patch: None });
         assert_eq!(own.topology, Topology::ThreeNode);
+    }
+
+    #[tokio::test]
+    async fn a_version_that_the_backend_does_not_have_is_named() {
+        let run = plan(&Source::Defaults, RunFile::default()).expect("a plan");
+        let cluster = run.cluster.clone().settled(BackendKind::Embedded);
+        let run = run.on(cluster);
+        let earlier = Some(Wanted::Earlier { minors: 3 });
+        assert_eq!(lacks_versions(&run, earlier, 36).await, None);
+        assert_eq!(lacks_versions(&run, Some(Wanted::TwoWorkers), 20).await, None);
+        let why = lacks_versions(&run, earlier, 22).await;
+        assert!(why.is_some_and(|why| why.contains("no Kubernetes 1.19")));
     }
 
     #[test]

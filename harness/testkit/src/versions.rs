@@ -5,7 +5,7 @@ use super::undo_steps::Undo;
 use super::{CheckCx, Node, Ready, Subject};
 use harness_clusters::{KubeletOp, Operation, Part};
 use harness_core::check::{CheckError, Verdict, chain};
-use harness_core::probe::{Matcher, Observation, ReadError, matcher, pause, poll};
+use harness_core::probe::{Matcher, Observation, ReadError, matcher, poll, present};
 use harness_session::ccm::Form;
 use harness_session::k8s::ready;
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
@@ -117,7 +117,7 @@ impl<'a> OwnMachine<'a> {
     /// Returns when it is Ready again.
     ///
     /// # Errors
-    /// When the cluster cannot do it, or the Node does not become Ready.
+    /// When the Node is deleted meanwhile or does not become Ready, or when the cluster cannot do it.
     pub async fn replace_kubelet(&self, minor: u32, away: Duration) -> Verdict {
         let machine = self.cx.session.machines().iter().find(|machine| machine.name == self.name);
         let machine = machine.ok_or_else(|| CheckError::Error(format!("no machine {}", self.name)))?;
@@ -125,7 +125,7 @@ impl<'a> OwnMachine<'a> {
         cluster.operate(Operation::Kubelet { machine, op: KubeletOp::Stop }).await?;
         // As the controller of Node health does once a kubelet is silent for 50 s.
         self.node().set_ready(Ready::Unknown).await?;
-        pause(away).await;
+        self.node().keeps(present()).within(away).when("while its kubelet is replaced").await?;
         cluster.operate(Operation::Upgrade { part: Part::Kubelet(machine), minor }).await?;
         let limit = self.cx.limits().start();
         self.node().becomes(runs_kubelet(minor)).within(limit).when("after its kubelet was replaced").await
@@ -160,20 +160,15 @@ impl CheckCx {
             .ok_or_else(|| CheckError::Error(format!("the API server reports the version '{version}'")))
     }
 
-    /// Moves the control plane to the next minor version, and returns that version. The CCM cannot reach the API server for at
-    /// least as long as `away`.
+    /// Moves the control plane to the next minor version, and returns that version. The CCM cannot reach the API server
+    /// meanwhile, which takes a real one about half a minute, and a simulated one as long as `away`.
     ///
     /// # Errors
     /// When the cluster cannot do it.
     pub async fn control_plane_moves_on(&self, away: Duration) -> Result<u32, CheckError> {
         let minor = self.served_minor().await? + 1;
-        let closed = self.api_server_is_away().await?;
-        let moved = async {
-            self.session.cluster().operate(Operation::Upgrade { part: Part::ControlPlane, minor }).await?;
-            pause(away).await;
-            closed.restore().await
-        };
-        self.session.through_absence(moved).await?;
+        let operation = Operation::Upgrade { part: Part::ControlPlane { away }, minor };
+        self.session.through_absence(self.session.cluster().operate(operation)).await?;
         let now = self.served_minor().await?;
         if now != minor {
             return Err(CheckError::Error(format!(

@@ -17,15 +17,17 @@ use embedded_cluster::{
     Program, Remote, RemoteError, RequestFault, RequestFaultState, Serving, WatchOperation,
 };
 use futures::FutureExt;
-use futures::future::{BoxFuture, LocalBoxFuture};
+use futures::future::{BoxFuture, LocalBoxFuture, ready};
 use harness_config::{BackendKind, OwnCluster};
 use harness_core::check::{Facility, chain};
+use harness_core::probe::pause;
 use harness_core::secrets;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::Mutex;
 
 /// The host name of a cloud in this process for programs of an embedded cluster; `.test` is reserved.
@@ -46,9 +48,6 @@ const FACILITIES: &[Facility] = &[
     Facility::VersionControl,
 ];
 
-/// How many minor versions behind that of the run a cluster can be.
-const BEHIND: u32 = 3;
-
 pub(crate) const BACKEND: BackendEntry = BackendEntry {
     facts: Facts {
         fidelity: Fidelity::Simulated,
@@ -63,6 +62,7 @@ pub(crate) const BACKEND: BackendEntry = BackendEntry {
     },
     requirements: || requirements().boxed_local(),
     check: |desired| desired.own().map_or(Ok(()), |own| layout_and_version(own).map(drop)),
+    has: |minor| ready(KubernetesVersion::of_minor(minor).is_some()).boxed_local(),
     begin: |spec| Arc::new(Embedded { spec, running: Mutex::default() }),
     attach: |record| Ok(Some(Arc::new(EmbeddedMachines::attach(record)?))),
 };
@@ -177,11 +177,7 @@ impl Embedded {
         let own = EmbeddedRecord { socket };
         // Without their own files, programs share the name resolution of this machine.
         let named = running.cluster.pods().have_namespaces();
-        let possible = |facility: &Facility| match facility {
-            Facility::CloudName => named,
-            Facility::VersionControl => kubernetes.minor() >= KubernetesVersion::OLDEST_MINOR + BEHIND,
-            _ => true,
-        };
+        let possible = |facility: &Facility| named || *facility != Facility::CloudName;
         Ok(ClusterRecord {
             backend: BackendKind::Embedded,
             name: spec.name(),
@@ -349,13 +345,25 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
                 why: "the embedded cluster does not know this version".to_owned(),
             })?;
             match part {
-                Part::ControlPlane => remote.replace_control_plane(version).await,
+                Part::ControlPlane { away } => replace_control_plane(remote, version, away).await,
                 Part::Kubelet(machine) => remote.replace_kubelet(&machine.name, version).await,
             }
         }
         Operation::PodCidrs { withheld } => remote.withhold_pod_cidrs(withheld).await,
     };
     done.map_err(failed)
+}
+
+/// Replaces the control plane, whose API server no Pod reaches meanwhile.
+async fn replace_control_plane(
+    remote: &Remote,
+    version: KubernetesVersion,
+    away: Duration,
+) -> Result<(), RemoteError> {
+    remote.part(OutOfReach::ServiceAccounts).await?;
+    remote.replace_control_plane(version).await?;
+    pause(away).await;
+    remote.part(OutOfReach::Nobody).await
 }
 
 /// These Pods: identified by their own tokens, or by tokens that they got for this cluster from outside.

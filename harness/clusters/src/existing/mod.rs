@@ -14,7 +14,7 @@ use super::requirement::{Requirement, State};
 use super::spec::ClusterSpec;
 use crate::images::Engine;
 use futures::FutureExt;
-use futures::future::LocalBoxFuture;
+use futures::future::{LocalBoxFuture, ready};
 use harness_config::{BackendKind, DesiredCluster, ExistingCluster};
 use harness_core::check::chain;
 use harness_core::secrets;
@@ -36,6 +36,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lacks_because: "the harness did not create it and has no access to its machines",
     },
     requirements: || requirements().boxed_local(),
+    has: |_| ready(false).boxed_local(),
     check: |desired| {
         let existing = existing(desired);
         match InsideCluster::around(&existing) {
@@ -114,7 +115,7 @@ impl Backend for Existing {
 
     fn cloud_site(&self) -> LocalBoxFuture<'_, Result<Option<CloudSite>, ClusterError>> {
         let site = self.inside.as_ref().map(InsideCluster::site).transpose();
-        futures::future::ready(site).boxed_local()
+        ready(site).boxed_local()
     }
 
     fn up(&self) -> LocalBoxFuture<'_, Result<ClusterRecord, ClusterError>> {
@@ -122,7 +123,7 @@ impl Backend for Existing {
             Some(inside) => self.of_pod(inside),
             None => record(existing(&self.spec.desired).kubeconfig.as_deref()),
         };
-        futures::future::ready(record).boxed_local()
+        ready(record).boxed_local()
     }
 
     /// The cluster stays; what the run added next to it is removed.

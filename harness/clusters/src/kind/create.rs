@@ -353,6 +353,7 @@ pub(super) const FACILITIES: &[Facility] = &[
     Facility::ImageCredentials,
     Facility::NetworkProxy,
     Facility::CsiDrivers,
+    Facility::VersionControl,
 ];
 
 /// The facilities of machines with these programs and plugins, and that Kubernetes.
@@ -368,6 +369,7 @@ fn facilities(
         Facility::NetworkProxy => spec.network_proxy.is_some() && programs.contains("iptables"),
         Facility::ApiControl => programs.contains(OWNER_GROUPS),
         Facility::WatchControl => programs.contains(OWNER_GROUPS) && programs.contains("pkill"),
+        Facility::VersionControl => programs.contains("systemctl"),
         Facility::PodCidrControl => withholds_pod_cidrs(kubernetes),
         Facility::KubeletControl => programs.contains("systemctl"),
         Facility::ProcessControl => programs.contains("ctr"),

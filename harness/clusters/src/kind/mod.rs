@@ -18,6 +18,7 @@ mod names;
 mod network_proxy;
 mod node_image;
 mod operations;
+mod parts;
 mod pod_network;
 mod ports;
 pub(super) mod preflight;
@@ -25,6 +26,7 @@ mod published;
 mod record;
 mod render;
 mod survey;
+mod upgrade;
 mod watching;
 
 use super::audit::{Asked, AuditQuery};
@@ -64,6 +66,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
     requirements: || survey::requirements().boxed_local(),
     // What can be checked without the engine is part of reading the topology.
     check: |_| Ok(()),
+    has: |minor| upgrade::has_version(minor).boxed_local(),
     begin: |spec| Arc::new(Kind { spec, engine: OnceCell::new() }),
     attach: |record| Ok(Some(Arc::new(KindMachines::attach(record)?))),
 };

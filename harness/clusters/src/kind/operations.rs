@@ -52,10 +52,7 @@ impl KindMachines {
             Operation::Watches(op) => self.set_watches(op).await,
             Operation::PodNetwork(wanted) => self.set_pod_network(wanted).await,
             Operation::ApiServer(reach) => self.set_api_reach(reach).await,
-            Operation::Upgrade { .. } => Err(ClusterError::NotObservable {
-                what: operation.to_string(),
-                why: "the machines of a kind cluster have the version of their node image".to_owned(),
-            }),
+            Operation::Upgrade { part, minor } => self.upgrade(part, minor).await,
             Operation::PodCidrs { withheld } => self.withhold_pod_cidrs(withheld).await,
         }
     }

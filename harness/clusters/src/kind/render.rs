@@ -107,9 +107,9 @@ fn cluster_patches(facts: &Facts<'_>) -> Vec<Value> {
     patches.extend(api_server_patches(facts));
     patches.extend(etcd_patches(facts));
     patches.extend(sparing_patches(facts));
-    // From 1.35 on a kubelet does not start on old control groups by default; older ones do not know the setting, and at
-    // most print a warning.
-    if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 35)) {
+    // From 1.35 on a kubelet does not start on old control groups by default, also one that replaces an older kubelet and
+    // reads its configuration. The setting is known from 1.31 on.
+    if facts.cgroups == Cgroups::V1 && facts.kubernetes.is_none_or(|version| version.is_at_least(1, 31)) {
         patches.push(json!({ "kind": "KubeletConfiguration", "failCgroupV1": false }));
     }
     // By default a kubelet notices addresses that others write only when it posts a status, every five minutes.

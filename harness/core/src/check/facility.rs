@@ -75,8 +75,7 @@ named! {
         NetworkProxy = "network-proxy",
         /// Kubelets are real, and a CSI driver can be installed under the name of a cloud's.
         CsiDrivers = "csi-drivers",
-        /// Control plane and kubelets can be moved to the next minor version of Kubernetes, and a cluster can be up to three
-        /// versions behind that of the run.
+        /// Control plane and kubelets can be moved to the next minor version of Kubernetes.
         VersionControl = "version-control",
         /// The manifests as shipped run more than one Pod of the CCM.
         ShippedReplicas = "shipped-replicas",

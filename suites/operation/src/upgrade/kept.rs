@@ -63,12 +63,14 @@ pub(super) fn unchanged(before: &LoadBalancer) -> Matcher<Inventory> {
 }
 
 /// Creates a machine with a Node behind all load balancers.
-pub(super) async fn has_a_backend(cx: &CheckCx) -> Verdict {
+pub(super) async fn has_a_backend(cx: &CheckCx) -> Result<Node<'_>, CheckError> {
     let machine = cx.machine(machine("a")).await?;
-    if cx.declares(Capability::Instances) {
-        return cx.node(machine.node().backend()).await?.becomes(initialised()).await.map(drop);
+    if !cx.declares(Capability::Instances) {
+        return cx.node(machine.initialised_node().backend()).await;
     }
-    cx.node(machine.initialised_node().backend()).await.map(drop)
+    let node = cx.node(machine.node().backend()).await?;
+    node.becomes(initialised()).await?;
+    Ok(node)
 }
 
 /// The load balancers that the old release has made, once the new one has looked at each of them.

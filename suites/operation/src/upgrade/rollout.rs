@@ -43,9 +43,11 @@ pub(super) async fn served(cx: &CheckCx) -> Result<Vec<(Service<'_>, LoadBalance
         let plan =
             load_balancer(name).port(80).port(443).with(move |spec| spec.external_traffic_policy = policy);
         let web = cx.service(plan).await?;
-        let before = web.gets_published().await?;
+        web.gets_published().await?;
         web.rests().await?;
-        all.push((web, before));
+        // Ports and backends may be added once it is active.
+        let complete = web.balancer().becomes(one_active()).await?;
+        all.push((web, complete));
     }
     Ok(all)
 }

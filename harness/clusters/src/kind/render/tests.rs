@@ -92,13 +92,13 @@ fn a_network_proxy_is_configured_in_the_api_server_and_mounted_into_every_machin
 }
 
 #[test]
-fn old_control_groups_are_allowed_from_1_35_on() {
+fn old_control_groups_are_allowed_as_soon_as_the_setting_is_known() {
     let allows = |minor| {
         let version = Version::release(1, minor, 0);
         let facts = Facts { cgroups: Cgroups::V1, ..facts(&version, KubeProxy::Present) };
         render(&layout(Topology::Single), &facts).contains("failCgroupV1: false")
     };
-    assert_eq!((allows(34), allows(35), allows(36)), (false, true, true));
+    assert_eq!((allows(30), allows(31), allows(36)), (false, true, true));
 }
 
 #[test]
