@@ -31,8 +31,8 @@ pub struct BackendEntry {
     pub(super) requirements: fn() -> LocalBoxFuture<'static, Vec<Requirement>>,
     /// Checks a request as far as that is possible without starting anything.
     pub(super) check: fn(&DesiredCluster) -> Result<(), ClusterError>,
-    /// Whether a cluster with this minor version of Kubernetes, or a part of one, can be created without downloading anything.
-    pub(super) has: fn(u32) -> LocalBoxFuture<'static, bool>,
+    /// Whether a cluster can begin with this minor version of Kubernetes and be upgraded to it, without downloading anything.
+    pub(super) has: fn(u32) -> LocalBoxFuture<'static, Result<bool, ClusterError>>,
     /// The backend for one cluster. Creates nothing yet.
     pub(super) begin: fn(ClusterSpec) -> Arc<dyn Backend>,
     /// Access to the machines of a cluster that this or another process of the run has created; `None` if there is none.

@@ -73,9 +73,12 @@ pub fn facts(kind: BackendKind) -> &'static Facts {
     &entry(kind).facts
 }
 
-/// Whether a backend can create a cluster with this minor version of Kubernetes, or a part of one, without downloading
+/// Whether clusters of a backend can begin with this minor version of Kubernetes and be upgraded to it, without downloading
 /// anything.
-pub async fn has_version(kind: BackendKind, minor: u32) -> bool {
+///
+/// # Errors
+/// That is unknown: the Docker engine does not answer.
+pub async fn has_version(kind: BackendKind, minor: u32) -> Result<bool, ClusterError> {
     (entry(kind).has)(minor).await
 }
 

@@ -23,9 +23,6 @@ pub struct UnknownVersion {
 }
 
 impl KubernetesVersion {
-    /// The first minor version of Kubernetes 1 that a cluster can have.
-    pub const OLDEST_MINOR: u32 = *MINORS.start();
-
     /// The newest known version of this minor, or that without patches; `None` if it is unknown.
     #[must_use]
     pub fn of_minor(minor: u32) -> Option<KubernetesVersion> {

@@ -2,8 +2,8 @@
 
 use super::ready_environment::{is_trouble, leave_after, say_kept};
 use harness_clouds::Settings;
-use harness_clusters::{Lifetime, Role, facts, has_version, planned_machines};
-use harness_config::{Kubernetes, NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
+use harness_clusters::{ClusterError, Lifetime, Role, facts, has_version, planned_machines};
+use harness_config::{BackendKind, Kubernetes, NodeIp, OwnCluster, RunPlan, ServingCertificates, Topology};
 use harness_core::check::{Environment as Wanted, Facility, chain};
 use harness_core::events::Events;
 use harness_core::ledger::{Entry, INTERRUPTED, Outcome, SkipReason};
@@ -51,19 +51,36 @@ fn of_two_workers(own: &OwnCluster) -> Topology {
 }
 
 /// Why a cluster of an earlier version cannot move up to that of the run; `None` if it can. Nothing is downloaded for it.
-async fn lacks_versions(plan: &RunPlan, environment: Option<Wanted>, minor: u32) -> Option<String> {
-    let Some(Wanted::Earlier { minors }) = environment else { return None };
+async fn lacks_versions(
+    plan: &RunPlan,
+    environment: Option<Wanted>,
+    minor: u32,
+) -> Result<Option<String>, ClusterError> {
+    let Some(Wanted::Earlier { minors }) = environment else { return Ok(None) };
     let backend = plan.cluster.backend();
+    let earlier = wanted(plan.clone(), environment, minor);
+    let planes = earlier
+        .cluster
+        .desired()
+        .own()
+        .and_then(|own| planned_machines(&own.topology).ok())
+        .unwrap_or_default();
+    let planes = planes.iter().filter(|machine| machine.role == Role::ControlPlane).count();
+    if backend == BackendKind::Kind && planes > 1 {
+        return Ok(Some(format!(
+            "a kind cluster with {planes} machines of the control plane is not upgraded"
+        )));
+    }
     for needed in minor.saturating_sub(minors)..=minor {
-        if !has_version(backend, needed).await {
-            return Some(format!(
-                "the cluster would begin with Kubernetes 1.{}, and there is no Kubernetes 1.{needed} for cluster \
-                 '{backend}' on this machine",
+        if !has_version(backend, needed).await? {
+            return Ok(Some(format!(
+                "the cluster would begin with Kubernetes 1.{}, and cluster '{backend}' lacks Kubernetes 1.{needed} on \
+                 this machine",
                 minor.saturating_sub(minors)
-            ));
+            )));
         }
     }
-    None
+    Ok(None)
 }
 
 /// How the environment is left after this outcome; one that lives in this process ends with its check.
@@ -93,9 +110,16 @@ pub(super) async fn judge_apart(
     entry: &mut Entry,
     judge: impl AsyncFnOnce(Arc<Session>, File, &mut Entry),
 ) {
-    if let Some(detail) = lacks_versions(session.plan(), environment, session.state().served_minor).await {
-        entry.outcome = Outcome::Skip { reason: SkipReason::NotDeclared, detail };
-        return;
+    match lacks_versions(session.plan(), environment, session.state().served_minor).await {
+        Ok(None) => {}
+        Ok(Some(detail)) => {
+            entry.outcome = Outcome::Skip { reason: SkipReason::NotDeclared, detail };
+            return;
+        }
+        Err(error) => {
+            entry.outcome = Outcome::Error { message: chain(&error) };
+            return;
+        }
     }
     let plan = Arc::new(wanted(session.plan().clone(), environment, session.state().served_minor));
     let mut environment = Environment::new(Prepared::new(plan.clone()), lane_of(session));
@@ -127,7 +151,7 @@ pub(super) async fn judge_apart(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use harness_config::{BackendKind, RunFile, Source, plan};
+    use harness_config::{RunFile, Source, plan};
 
     #[test]
     fn it_has_several_machines_whatever_the_run_has() {
@@ -163,10 +187,12 @@ mod tests {
         let cluster = run.cluster.clone().settled(BackendKind::Embedded);
         let run = run.on(cluster);
         let earlier = Some(Wanted::Earlier { minors: 3 });
-        assert_eq!(lacks_versions(&run, earlier, 36).await, None);
-        assert_eq!(lacks_versions(&run, Some(Wanted::TwoWorkers), 20).await, None);
-        let why = lacks_versions(&run, earlier, 22).await;
-        assert!(why.is_some_and(|why| why.contains("no Kubernetes 1.19")));
+        let lacks = async |environment, minor| {
+            lacks_versions(&run, environment, minor).await.expect("the embedded cluster needs no engine")
+        };
+        assert_eq!(lacks(earlier, 36).await, None);
+        assert_eq!(lacks(Some(Wanted::TwoWorkers), 20).await, None);
+        assert!(lacks(earlier, 22).await.is_some_and(|why| why.contains("lacks Kubernetes 1.19")));
     }
 
     #[test]

@@ -5,13 +5,14 @@ use super::undo_steps::Undo;
 use super::{CheckCx, Node, Ready, Subject};
 use harness_clusters::{KubeletOp, Operation, Part};
 use harness_core::check::{CheckError, Verdict, chain};
-use harness_core::probe::{Matcher, Observation, ReadError, matcher, poll, present};
+use harness_core::probe::{Matcher, Observation, Observed, ReadError, ReadSource, matcher, poll, present};
 use harness_session::ccm::Form;
 use harness_session::k8s::ready;
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod};
 use kube::ResourceExt;
 use kube::api::{Api, EvictParams, ListParams};
 use serde_json::json;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -81,7 +82,8 @@ impl<'a> OwnMachine<'a> {
         places.into_iter().any(|place| place == self.name)
     }
 
-    /// Cordons its Node and evicts its Pods except those of DaemonSets, as `kubectl drain` does; returns when they are gone.
+    /// Cordons its Node and evicts the Pods that it has then, except those of DaemonSets, as `kubectl drain` does; returns
+    /// when they are gone.
     ///
     /// # Errors
     /// [`CheckError::Error`] when Pods stay, with what the API server answered.
@@ -91,9 +93,13 @@ impl<'a> OwnMachine<'a> {
         let pods: Api<Pod> = Api::all(self.cx.client.clone());
         let here = ListParams::default().fields(&format!("spec.nodeName={}", self.name));
         let passing = |error: kube::Error| ReadError::passing(chain(&error));
+        let there = pods.list(&here).await?.items;
+        let evicted: BTreeSet<Option<String>> =
+            there.iter().filter(|pod| is_drained(pod)).map(|pod| pod.uid()).collect();
         let gone = async |seen: &mut String| {
-            let left: Vec<Pod> = pods.list(&here).await.map_err(passing)?.items;
-            let left: Vec<Pod> = left.into_iter().filter(is_drained).collect();
+            let mut left: Vec<Pod> = pods.list(&here).await.map_err(passing)?.items;
+            // A Pod that tolerates everything may be placed there again.
+            left.retain(|pod| evicted.contains(&pod.uid()));
             *seen = left.iter().map(ResourceExt::name_any).collect::<Vec<_>>().join(", ");
             for pod in left.iter().filter(|pod| pod.metadata.deletion_timestamp.is_none()) {
                 let namespaced: Api<Pod> =
@@ -117,7 +123,8 @@ impl<'a> OwnMachine<'a> {
     /// Returns when it is Ready again.
     ///
     /// # Errors
-    /// When the Node is deleted meanwhile or does not become Ready, or when the cluster cannot do it.
+    /// When the Node is deleted meanwhile; [`CheckError::Error`] when the cluster cannot do it, or the new kubelet does not
+    /// come up.
     pub async fn replace_kubelet(&self, minor: u32, away: Duration) -> Verdict {
         let machine = self.cx.session.machines().iter().find(|machine| machine.name == self.name);
         let machine = machine.ok_or_else(|| CheckError::Error(format!("no machine {}", self.name)))?;
@@ -127,8 +134,18 @@ impl<'a> OwnMachine<'a> {
         self.node().set_ready(Ready::Unknown).await?;
         self.node().keeps(present()).within(away).when("while its kubelet is replaced").await?;
         cluster.operate(Operation::Upgrade { part: Part::Kubelet(machine), minor }).await?;
-        let limit = self.cx.limits().start();
-        self.node().becomes(runs_kubelet(minor)).within(limit).when("after its kubelet was replaced").await
+        let node = self.node();
+        let is_ready = async |seen: &mut String| {
+            let snapshot = node.read(ReadSource::Origin).await?;
+            *seen = snapshot.observed();
+            Ok::<_, ReadError>(
+                (runs_kubelet(minor).matches(&snapshot) == Observation::Matched(())).then_some(()),
+            )
+        };
+        // A kubelet that does not come up says nothing about the CCM.
+        let what = format!("Node {} is Ready with a kubelet of Kubernetes 1.{minor}", self.name);
+        poll(&what, 3 * self.cx.limits().start(), AGAIN, is_ready).await?;
+        Ok(())
     }
 
     /// Makes its Node accept new Pods again, as `kubectl uncordon` does.

@@ -29,7 +29,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
     },
     requirements: || ready(vec![nothing()]).boxed_local(),
     check: |_| Ok(()),
-    has: |_| ready(false).boxed_local(),
+    has: |_| ready(Ok(false)).boxed_local(),
     begin: |spec| Arc::new(Absent { spec }),
     attach: |_| Ok(None),
 };

@@ -62,7 +62,7 @@ pub(crate) const BACKEND: BackendEntry = BackendEntry {
     },
     requirements: || requirements().boxed_local(),
     check: |desired| desired.own().map_or(Ok(()), |own| layout_and_version(own).map(drop)),
-    has: |minor| ready(KubernetesVersion::of_minor(minor).is_some()).boxed_local(),
+    has: |minor| ready(Ok(KubernetesVersion::of_minor(minor).is_some())).boxed_local(),
     begin: |spec| Arc::new(Embedded { spec, running: Mutex::default() }),
     attach: |record| Ok(Some(Arc::new(EmbeddedMachines::attach(record)?))),
 };
@@ -340,10 +340,11 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
             remote.set_network(network).await
         }
         Operation::Upgrade { part, minor } => {
-            let version = KubernetesVersion::of_minor(minor).ok_or_else(|| ClusterError::NotObservable {
+            let unknown = || ClusterError::NotObservable {
                 what: operation.to_string(),
                 why: "the embedded cluster does not know this version".to_owned(),
-            })?;
+            };
+            let version = KubernetesVersion::of_minor(minor).ok_or_else(unknown)?;
             match part {
                 Part::ControlPlane { away } => replace_control_plane(remote, version, away).await,
                 Part::Kubelet(machine) => remote.replace_kubelet(&machine.name, version).await,
@@ -361,9 +362,11 @@ async fn replace_control_plane(
     away: Duration,
 ) -> Result<(), RemoteError> {
     remote.part(OutOfReach::ServiceAccounts).await?;
-    remote.replace_control_plane(version).await?;
-    pause(away).await;
-    remote.part(OutOfReach::Nobody).await
+    let replaced = remote.replace_control_plane(version).await;
+    if replaced.is_ok() {
+        pause(away).await;
+    }
+    remote.part(OutOfReach::Nobody).await.and(replaced)
 }
 
 /// These Pods: identified by their own tokens, or by tokens that they got for this cluster from outside.

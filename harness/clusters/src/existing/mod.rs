@@ -36,7 +36,7 @@ pub(super) const BACKEND: BackendEntry = BackendEntry {
         lacks_because: "the harness did not create it and has no access to its machines",
     },
     requirements: || requirements().boxed_local(),
-    has: |_| ready(false).boxed_local(),
+    has: |_| ready(Ok(false)).boxed_local(),
     check: |desired| {
         let existing = existing(desired);
         match InsideCluster::around(&existing) {

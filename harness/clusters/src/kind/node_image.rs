@@ -98,6 +98,29 @@ async fn published_as(engine: &Engine, minor: u32, present: &[NodeImage]) -> Res
     }
 }
 
+/// The local node image of this minor version from which the programs of its control plane can be read: one that
+/// ci/node-image/build has made. Those of kind contain them only in compressed layers.
+///
+/// # Errors
+/// The engine does not answer.
+pub(super) async fn unpacked(engine: &Engine, minor: u32) -> Result<Option<(String, Version)>, ClusterError> {
+    let inspect = async |reference: &str| {
+        let call = engine.docker().inspect_image(reference);
+        let labels = engine
+            .call("inspect image", reference, LIMIT, call)
+            .await?
+            .config
+            .and_then(|config| config.labels);
+        Ok::<_, EngineError>(labels.unwrap_or_default().contains_key(NODE_IMAGE_LABEL))
+    };
+    for (reference, version) in list_available(engine).await? {
+        if (version.major, version.minor) == (1, minor) && inspect(&reference).await? {
+            return Ok(Some((reference, version)));
+        }
+    }
+    Ok(None)
+}
+
 /// The node image that [`choose`] would use without pulling; `None` if it would have to pull.
 ///
 /// # Errors

@@ -20,13 +20,13 @@ const STORE: &str = "/var/lib/containerd";
 /// The size of the largest program that is read, in bytes.
 const MOST: usize = 512 << 20;
 
-/// A container of a node image, until it is removed.
+/// A container of a node image. It is removed at the latest when this value is dropped.
 pub(super) struct Parts {
     engine: Engine,
     /// The name of the image.
     image: String,
-    /// The id of the container.
-    id: String,
+    /// The id of the container; `None` once it is removed.
+    id: Option<String>,
     /// The programs in the image store, by their paths.
     stored: Vec<String>,
 }
@@ -49,14 +49,8 @@ impl Parts {
             let options = CreateContainerOptionsBuilder::new().build();
             let made = engine.docker().create_container(Some(options), body);
             let id = engine.call("create a container of", &image, LIMIT, made).await?.id;
-            let mut parts = Parts { engine, image, id, stored: Vec::new() };
-            match parts.find().await {
-                Ok(stored) => parts.stored = stored,
-                Err(error) => {
-                    parts.remove().await?;
-                    return Err(error.into());
-                }
-            }
+            let mut parts = Parts { engine, image, id: Some(id), stored: Vec::new() };
+            parts.stored = parts.find().await?;
             Ok(parts)
         })
         .await
@@ -64,15 +58,20 @@ impl Parts {
 
     /// Runs the container, and reads the paths that it prints.
     async fn find(&self) -> Result<Vec<String>, EngineError> {
-        let docker = self.engine.docker();
-        let call = docker.start_container(&self.id, None);
+        let (docker, id) = (self.engine.docker(), self.id());
+        let call = docker.start_container(id, None);
         self.engine.call("start a container of", &self.image, LIMIT, call).await?;
-        let mut end = docker.wait_container(&self.id, None);
-        // A status other than 0 is an error of the library; the output shows whether anything was found.
-        let call = async { end.next().await.map(drop).map_or(Ok(()), Ok) };
+        let mut end = docker.wait_container(id, None);
+        let call = async {
+            match end.next().await {
+                // It ended with a status other than 0; the output shows whether anything was found.
+                Some(Err(bollard::errors::Error::DockerContainerWaitError { .. })) | None => Ok(()),
+                Some(ended) => ended.map(drop),
+            }
+        };
         self.engine.call("wait for a container of", &self.image, LIMIT, call).await?;
         let options = LogsOptionsBuilder::new().stdout(true).build();
-        let log = docker.logs(&self.id, Some(options)).try_fold(String::new(), |all, piece| async move {
+        let log = docker.logs(id, Some(options)).try_fold(String::new(), |all, piece| async move {
             Ok(all + &String::from_utf8_lossy(&piece.into_bytes()))
         });
         let log = self.engine.call("read the output of", &self.image, LIMIT, log).await?;
@@ -97,21 +96,13 @@ impl Parts {
         let path = self.stored.iter().find(|path| path.ends_with(&format!("/bin/{name}")));
         let path = path.ok_or_else(|| lacks(&format!("its image store has no program {name}")))?;
         let archive = self.archive(path).await?;
-        let read = || -> std::io::Result<Vec<u8>> {
-            let mut archive = tar::Archive::new(archive.as_slice());
-            let mut bytes = Vec::new();
-            if let Some(entry) = archive.entries()?.next() {
-                entry?.read_to_end(&mut bytes)?;
-            }
-            Ok(bytes)
-        };
-        read().map_err(|error| lacks(&format!("{name} cannot be read: {error}")))
+        only_file(&archive).map_err(|error| lacks(&format!("{name} cannot be read: {error}")))
     }
 
     /// A file of the image as an archive.
     async fn archive(&self, path: &str) -> Result<Vec<u8>, EngineError> {
         let options = DownloadFromContainerOptionsBuilder::new().path(path).build();
-        let read = self.engine.docker().download_from_container(&self.id, Some(options));
+        let read = self.engine.docker().download_from_container(self.id(), Some(options));
         let read = read.try_fold(Vec::new(), |mut all: Vec<u8>, piece| async move {
             let fits = piece.len().min(MOST - all.len());
             all.extend_from_slice(&piece[..fits]);
@@ -120,10 +111,58 @@ impl Parts {
         self.engine.call("read a program of", &self.image, LIMIT, read).await
     }
 
+    fn id(&self) -> &str {
+        self.id.as_deref().unwrap_or_default()
+    }
+
     /// Removes the container.
-    pub(super) async fn remove(self) -> Result<(), EngineError> {
-        let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
-        let removed = self.engine.docker().remove_container(&self.id, Some(options));
-        self.engine.call("remove a container of", &self.image, LIMIT, removed).await
+    pub(super) async fn remove(mut self) -> Result<(), EngineError> {
+        match self.id.take() {
+            Some(id) => remove(self.engine.clone(), self.image.clone(), id).await,
+            None => Ok(()),
+        }
+    }
+}
+
+impl Drop for Parts {
+    fn drop(&mut self) {
+        if let Some(id) = self.id.take() {
+            drop(begin(remove(self.engine.clone(), self.image.clone(), id)));
+        }
+    }
+}
+
+async fn remove(engine: Engine, image: String, id: String) -> Result<(), EngineError> {
+    let options = RemoveContainerOptionsBuilder::new().force(true).v(true).build();
+    let removed = engine.docker().remove_container(&id, Some(options));
+    engine.call("remove a container of", &image, LIMIT, removed).await
+}
+
+/// The content of the first file in an archive.
+fn only_file(archive: &[u8]) -> std::io::Result<Vec<u8>> {
+    let mut archive = tar::Archive::new(archive);
+    let first = archive.entries()?.next().ok_or_else(|| std::io::Error::other("the archive is empty"))?;
+    let (mut first, mut bytes) = (first?, Vec::new());
+    first.read_to_end(&mut bytes)?;
+    match u64::try_from(bytes.len()) == Ok(first.size()) {
+        true => Ok(bytes),
+        false => Err(std::io::Error::other("the archive is cut off")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_file_of_an_archive_is_read_whole_or_refused() {
+        let mut archive = tar::Builder::new(Vec::new());
+        let mut header = tar::Header::new_gnu();
+        header.set_size(5);
+        archive.append_data(&mut header, "kube-apiserver", &b"12345"[..]).expect("written");
+        let whole = archive.into_inner().expect("an archive");
+        assert_eq!(only_file(&whole).expect("a file"), b"12345");
+        assert!(only_file(&whole[..514]).is_err(), "it was cut off");
+        assert!(only_file(&[0; 1024]).is_err(), "it is empty");
     }
 }

@@ -11,7 +11,7 @@ use crate::images::{Engine, ImageContent, ImageFile, ImageRun, docker_archive};
 use crate::operation::Part;
 use crate::record::{Machine, Role};
 use crate::version::Version;
-use harness_config::Kubernetes;
+use harness_core::check::chain;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -19,6 +19,8 @@ use std::time::Duration;
 const PHASES_SINCE: u32 = 32;
 /// The programs of the control plane, which run in images of the same names.
 const CONTROL_PLANE: [&str; 3] = ["kube-apiserver", "kube-controller-manager", "kube-scheduler"];
+/// The file in which kubeadm writes flags of the kubelet.
+const FLAGS: &str = "/var/lib/kubelet/kubeadm-flags.env";
 /// How long loading an image into a machine may take.
 const LOAD_LIMIT: Duration = Duration::from_secs(120);
 /// How long the other commands may take.
@@ -26,11 +28,10 @@ const LIMIT: Duration = Duration::from_secs(60);
 /// How long kubeadm may take: it waits up to five minutes for each part.
 const UPGRADE_LIMIT: Duration = Duration::from_secs(600);
 
-/// Whether there is a local node image of this minor version.
-pub(super) async fn has_version(minor: u32) -> bool {
-    let wanted = Kubernetes::Version { minor, patch: None };
-    let Ok(engine) = Engine::connect().await else { return false };
-    matches!(node_image::available(&engine, &wanted).await, Ok(Some(_)))
+/// Whether clusters can begin with this minor version and be upgraded to it.
+pub(super) async fn has_version(minor: u32) -> Result<bool, ClusterError> {
+    let engine = Engine::connect().await?;
+    Ok(minor >= PHASES_SINCE && node_image::unpacked(&engine, minor).await?.is_some())
 }
 
 /// The image of a program in the list that kubeadm prints.
@@ -42,17 +43,13 @@ fn image_of<'a>(program: &str, names: &'a str) -> Option<&'a str> {
 
 impl KindMachines {
     pub(super) async fn upgrade(&self, part: Part<'_>, minor: u32) -> Result<(), ClusterError> {
-        let wanted = Kubernetes::Version { minor, patch: None };
-        let present = node_image::list_available(&self.engine).await?;
-        let image = node_image::available(&self.engine, &wanted).await?;
-        let found = present.into_iter().find(|(reference, _)| Some(reference) == image.as_ref());
-        let Some((image, version)) = found.filter(|_| minor >= PHASES_SINCE) else {
+        let image = node_image::unpacked(&self.engine, minor).await?;
+        let Some((image, version)) = image.filter(|_| minor >= PHASES_SINCE) else {
             return Err(ClusterError::NotObservable {
                 what: format!("moving cluster {} to Kubernetes 1.{minor}", self.cluster),
-                why: match minor >= PHASES_SINCE {
-                    true => "there is no local node image of this version".to_owned(),
-                    false => format!("its kubeadm upgrades only with the network (before 1.{PHASES_SINCE})"),
-                },
+                why: format!(
+                    "it needs a local node image that ci/node-image/build has made, of 1.{PHASES_SINCE} or newer"
+                ),
             });
         };
         let parts = Parts::of(&self.engine, &image, &self.cluster).await?;
@@ -60,7 +57,9 @@ impl KindMachines {
             Part::ControlPlane { .. } => self.upgrade_control_plane(&parts, &version).await,
             Part::Kubelet(machine) => self.upgrade_kubelet(&parts, machine).await,
         };
-        parts.remove().await?;
+        if let Err(error) = parts.remove().await {
+            tracing::warn!(error = chain(&error), "a container of a node image was not removed");
+        }
         done
     }
 
@@ -107,8 +106,11 @@ impl KindMachines {
             exec_ok(&self.engine, machine, &node, Stdin::Empty, UPGRADE_LIMIT).await?;
         }
         self.put_program(parts, machine, "kubelet").await?;
-        let restart = ["systemctl", "restart", "kubelet.service"];
-        exec_ok(&self.engine, machine, &restart, Stdin::Empty, LIMIT).await.map(drop)
+        // Kubelets do not know this flag from 1.35 on, and only kubeadm 1.34 removes it (kubernetes/kubeadm#3108).
+        let restart = format!(
+            "sed -i 's/ --pod-infra-container-image=[^ \"]*//' {FLAGS} && systemctl restart kubelet.service"
+        );
+        exec_ok(&self.engine, machine, &["sh", "-c", &restart], Stdin::Empty, LIMIT).await.map(drop)
     }
 
     /// Replaces a program of a machine.

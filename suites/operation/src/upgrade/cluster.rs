@@ -152,6 +152,7 @@ async fn serves_older_kubelets(cx: &CheckCx) -> Verdict {
     for _ in 0..3 {
         minor = control_plane_moves(cx, &before, SHORT).await?;
     }
+    before.has_stayed(cx).await?;
     cx.all_tainted_again(&before.cold).await?;
     for machine in cx.own_machines() {
         let node = machine.node();
