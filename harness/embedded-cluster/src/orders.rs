@@ -124,7 +124,7 @@ pub enum WatchOperation {
 #[serde(rename_all = "kebab-case")]
 pub enum OutOfReach {
     /// None.
-    Nobody,
+    None,
     /// Every service account.
     ServiceAccounts,
     /// The programs of these Pods.
@@ -136,7 +136,7 @@ pub enum OutOfReach {
 impl From<OutOfReach> for Partition {
     fn from(without: OutOfReach) -> Partition {
         match without {
-            OutOfReach::Nobody => Partition::None,
+            OutOfReach::None => Partition::None,
             OutOfReach::ServiceAccounts => Partition::ServiceAccounts,
             OutOfReach::Pods(names) => Partition::Pods(names.into_iter().collect()),
             OutOfReach::Credentials(ids) => Partition::Credentials(ids.into_iter().collect()),

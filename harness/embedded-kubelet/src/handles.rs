@@ -107,7 +107,7 @@ impl Nodes {
     /// The current state of a machine.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn state(&self, name: &str) -> Result<MachineState, NoSuch> {
         self.fleet.state(name).ok_or_else(|| NoSuch::Machine(name.to_owned()))
     }
@@ -136,7 +136,7 @@ impl Nodes {
     /// Removes a machine, with everything that runs on it. Its Node stays, as if the machine had been destroyed.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn remove(&self, name: &str) -> Result<(), NoSuch> {
         self.pods.tell_node(name, || Note::PowerLost);
         if !self.fleet.remove(name) {
@@ -149,7 +149,7 @@ impl Nodes {
     /// Stops a machine's kubelet; its programs keep running.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn stop_kubelet(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.kubelet_runs = false)
     }
@@ -157,7 +157,7 @@ impl Nodes {
     /// Starts a machine's kubelet again: it registers, or takes its Node over.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn start_kubelet(&self, name: &str) -> Result<(), NoSuch> {
         self.fleet.note(name, |heartbeat| *heartbeat = Heartbeat::default());
         self.change(name, |state| state.kubelet_runs = true)
@@ -166,7 +166,7 @@ impl Nodes {
     /// Stops and starts a machine's kubelet.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn restart_kubelet(&self, name: &str) -> Result<(), NoSuch> {
         self.stop_kubelet(name)?;
         self.start_kubelet(name)
@@ -176,7 +176,7 @@ impl Nodes {
     /// running.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn replace_kubelet(&self, name: &str, version: KubernetesVersion) -> Result<(), NoSuch> {
         self.stop_kubelet(name)?;
         self.change(name, |state| state.kubelet = version)?;
@@ -191,7 +191,7 @@ impl Nodes {
     /// Freezes a machine: nothing on it runs, and nothing ends.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn freeze(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.power = Power::Frozen)?;
         self.pods.tell_node(name, || Note::Signal { container: None, run: None, signal: Signal::STOP });
@@ -201,7 +201,7 @@ impl Nodes {
     /// Lets a frozen machine continue.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn thaw(&self, name: &str) -> Result<(), NoSuch> {
         self.pods.tell_node(name, || Note::Signal { container: None, run: None, signal: Signal::CONT });
         self.change(name, |state| state.power = Power::On)
@@ -210,7 +210,7 @@ impl Nodes {
     /// Switches a machine off: everything on it ends at once.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn power_off(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.power = Power::Off)?;
         self.pods.tell_node(name, || Note::PowerLost);
@@ -220,7 +220,7 @@ impl Nodes {
     /// Switches a machine on again: its kubelet starts, then its Pods.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn power_on(&self, name: &str) -> Result<(), NoSuch> {
         self.fleet.note(name, |heartbeat| *heartbeat = Heartbeat::default());
         self.change(name, |state| {
@@ -232,7 +232,7 @@ impl Nodes {
     /// Cuts a machine off from the API server: kubelet and programs keep running but cannot reach it.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn cut_off(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.cut_off = true)
     }
@@ -240,7 +240,7 @@ impl Nodes {
     /// Reconnects a machine.
     ///
     /// # Errors
-    /// When there is no such machine.
+    /// When the machine does not exist.
     pub fn reconnect(&self, name: &str) -> Result<(), NoSuch> {
         self.change(name, |state| state.cut_off = false)
     }

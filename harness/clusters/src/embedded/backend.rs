@@ -326,7 +326,7 @@ async fn operate(remote: &Remote, operation: Operation<'_>) -> Result<(), Cluste
         }
         Operation::ApiServer(reach) => {
             let without = match reach {
-                ApiReach::All => OutOfReach::Nobody,
+                ApiReach::All => OutOfReach::None,
                 ApiReach::None => OutOfReach::ServiceAccounts,
                 ApiReach::AllBut(pods) => out_of_reach(pods),
             };
@@ -366,7 +366,7 @@ async fn replace_control_plane(
     if replaced.is_ok() {
         pause(away).await;
     }
-    remote.part(OutOfReach::Nobody).await.and(replaced)
+    remote.part(OutOfReach::None).await.and(replaced)
 }
 
 /// These Pods: identified by their own tokens, or by tokens that they got for this cluster from outside.

@@ -72,8 +72,8 @@ async fn control_plane_and_kubelets_are_replaced_by_those_of_other_versions() {
     let other = nodes.get("node-1").await.expect("a Node");
     assert_eq!(kubelet(&other).as_deref(), Some("v1.33.0"), "the others stay as they are");
 
-    let error = remote.replace_kubelet("nobody", version("1.34")).await.expect_err("no such machine");
-    assert!(matches!(&error, RemoteError::Refused { why } if why.contains("nobody")), "{error:?}");
+    let error = remote.replace_kubelet("node-9", version("1.34")).await.expect_err("a missing machine");
+    assert!(matches!(&error, RemoteError::Refused { why } if why.contains("node-9")), "{error:?}");
     cluster.stop().await;
 }
 
@@ -91,7 +91,7 @@ async fn a_partition_ends_and_refused_requests_are_in_the_audit_log() {
     let asked = tokio::spawn(async move { nodes.list(&ListParams::default()).await.map(drop) });
     Api::<Node>::all(cluster.client()).list(&ListParams::default()).await.expect("others are heard");
     assert!(!asked.is_finished());
-    remote.part(OutOfReach::Nobody).await.expect("within reach again");
+    remote.part(OutOfReach::None).await.expect("within reach again");
     let refused = asked.await.expect("it ends").expect_err("it has no right");
     assert!(matches!(&refused, kube::Error::Api(status) if status.code == 403), "{refused:?}");
 
